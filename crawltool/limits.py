@@ -1,0 +1,57 @@
+"""Every bound, with its unit and the reason for it. crawltool(1) prints LIMITS from this file.
+
+A bound that a user may set is an option and has its default there; what is here is structure.
+"""
+
+KIB, MIB = 1024, 1024 * 1024
+
+RECORD_BYTES_MAX = 1 * MIB  # a line; readers keep one line in memory
+OUTCOME_BYTES_MAX = 768 * KIB  # links beyond go ahead as candidates; leaves room for page, dup and seq
+TEXT_BYTES_MAX = 900 * KIB  # a page's text in its own line, flagged when cut
+TAGS_BYTES_MAX = 1 * KIB  # a user's tags travel with every record of the URL
+LINK_TEXT_CHARS_MAX = 200  # anchor text; enough to name a link in a report
+LINKS_MAX = 60_000  # links of one document: a sitemap has 50,000, a page that has more is a trap
+TITLE_CHARS_MAX = 1000
+DESCRIPTION_CHARS_MAX = 2000
+URL_BYTES_MAX = 64 * KIB  # parsed at all; --max-url (2048) decides what is queued
+HTML_DEPTH_MAX = 512  # nesting of elements: lexbor's time grows with its square
+HTML_NODES_MAX = 300_000
+
+ROBOTS_BYTES_MAX = 500 * KIB  # RFC 9309 section 2.5: at least 500 kibibytes
+ROBOTS_HOPS_MAX = 5  # RFC 9309 section 2.3.1.2
+ROBOTS_TTL_S_MIN = 1800  # refetched no sooner than min(this, --robots-ttl), whatever Cache-Control says
+ROBOTS_TTL_S_MAX = 86_400  # RFC 9309 section 2.4
+CRAWL_DELAY_S_MAX = 300  # a longer Crawl-delay refuses the host, with that reason
+SITEMAP_BYTES_MAX = 50 * MIB  # sitemaps.org
+SITEMAP_URLS_MAX = 50_000  # sitemaps.org
+REDIRECT_HOPS_MAX = 10
+
+RETRY_AFTER_S_MAX = 86_400
+BACKOFF_S_MAX = 86_400
+HOST_FAILURES_MAX = 5  # the fifth in a row closes the host until the next run (law 11)
+LOST_MAX = 5  # expired leases of one URL, then failed(lost)
+RETURNED_WAIT_S_MAX = 64  # 1 s, doubling
+ADDRESS_TTL_S = 300  # getaddrinfo tells no TTL
+LEASE_S = 600
+LEASE_TOTALS_MIN = 3  # a lease is at least so many total timeouts, else 78
+
+DECODED_BYTES_MAX = 64 * MIB  # any content decoding, whole
+DECODED_RATIO_MAX = 200  # output to input, beyond 1 MiB of output
+DECODED_LAYERS_MAX = 3
+HEADER_BYTES_MAX = 256 * KIB  # response header block
+BODY_IN_MEMORY_BYTES = 256 * KIB  # more goes to an unlinked temporary file
+SNIFF_BYTES = 4 * KIB  # kept of a skipped type
+
+SEGMENT_RECORDS_MAX = 1000  # a spool segment closes at the first of these
+SEGMENT_BYTES_MAX = 4 * MIB
+SEGMENT_AGE_S = 0.2
+TARGET_SEGMENT_RECORDS_MAX = 64  # a dead fetcher's segment is set aside until its leases expire
+SPOOL_RESCAN_S = 2.0  # a lost poke costs at most this
+SPOOL_DEPTH_MAX = 256  # segments waiting in a forward spool; the inbox has none
+PIPE_READ_BYTES = 1 * MIB
+
+LOG_FRAME_AGE_S = 5.0  # crawltool log -f is never further behind
+LOG_FRAME_BYTES = 1 * MIB
+LOG_FILE_BYTES = 256 * MIB
+WARC_FILE_BYTES = 1_000_000_000  # IIPC guideline
+GRACE_S = 8.0  # after the first signal
