@@ -23,6 +23,7 @@ ROBOTS_TTL_S_MIN = 1800  # refetched no sooner than min(this, --robots-ttl), wha
 ROBOTS_TTL_S_MAX = 86_400  # RFC 9309 section 2.4
 CRAWL_DELAY_S_MAX = 300  # a longer Crawl-delay refuses the host, with that reason
 SITEMAPS_MAX = 1000  # sitemaps that one robots.txt may name
+PATTERN_CHARS_MAX = 2048  # of --include and --exclude
 SITEMAP_BYTES_MAX = 50 * MIB  # sitemaps.org
 SITEMAP_URLS_MAX = 50_000  # sitemaps.org
 REDIRECT_HOPS_MAX = 10
