@@ -64,3 +64,4 @@ WARC_RECORD_BYTES_MAX = 128 * MIB  # a record unpacked into memory; more is cut 
 DIGESTS_MAP_BYTES = 256 * MIB  # address space, not disk; doubled when nearly full
 DIGESTS_ROOM_BYTES = 64 * MIB  # what one group may add: 1,000 keys touch a few thousand pages
 GRACE_S = 8.0  # after the first signal
+GRACE_MARGIN_S = 4.0  # beyond the grace: the stages behind fetch settle what it gave back; then a hard stop
