@@ -21,6 +21,9 @@ NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 TRUNCATED_REASONS = ("length", "time", "disconnect", "unspecified")  # WARC 1.1 section 5.13
 END = b"\r\n\r\n"  # after every block
 
+# Ten bits at a time: base64.b32encode takes 5 µs, four of them in each capture.
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_TWO_LETTERS = [first + second for first in _LETTERS for second in _LETTERS]
 _FRAMING = re.compile(rb"^(transfer-encoding|content-length)([ \t]*:)[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _NOT_IN_URI = re.compile(r"[\x00-\x20<>\x7f]")
 _NOT_IN_FIELD = re.compile(r"[\x00-\x1f\x7f]+")
@@ -55,7 +58,8 @@ def date_of(epoch_s: float) -> str:
 def digest(raw: bytes) -> str:
     """Write 20 bytes of SHA-1 as archives do: upper-case Base32, 32 characters without padding."""
     assert len(raw) == 20, len(raw)
-    return "sha1:" + base64.b32encode(raw).decode("ascii")
+    value = int.from_bytes(raw)
+    return "sha1:" + "".join([_TWO_LETTERS[value >> shift & 1023] for shift in range(150, -1, -10)])
 
 
 def raw_digest(text: str | None) -> bytes | None:

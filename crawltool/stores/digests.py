@@ -82,6 +82,7 @@ class DigestIndex:
         self._path = Path(path)
         self._lock = threading.RLock()
         with atomic.disk(self._path), _trouble(self._path):
+            self._path.mkdir(parents=True, exist_ok=True)
             # metasync off: a power cut may cost the last commit, never the index. What is lost is found again by
             # repair, or costs a body stored twice.
             self._env = lmdb.open(
