@@ -1,0 +1,1 @@
+"""crawltool: a web crawler as a toolkit of composable Unix programs."""
