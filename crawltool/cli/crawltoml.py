@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from crawltool.cli.settings import GROUPS, POLICY_GROUPS, SETTINGS, Setting
+from crawltool.cli.settings import BY_NAME, GROUPS, POLICY_GROUPS, SETTINGS, Setting
 from crawltool.errors import BadPolicy
 
 HEAD = """\
@@ -48,7 +48,7 @@ def fresh(values: Mapping[str, Any]) -> str:
 
 
 def _lines(name: str, values: Mapping[str, Any]) -> list[str]:
-    setting = next(setting for setting in SETTINGS if setting.name == name)
+    setting = BY_NAME[name]
     comment = [f"# {line}" for line in textwrap.wrap(setting.help, 98)]
     if name in values:
         return [*comment, f"{name} = {written(values[name])}"]
@@ -63,21 +63,15 @@ def changed(text: str, values: Mapping[str, Any]) -> str:
     """Set keys in an existing file. Raises BadPolicy when the result would not say what was asked."""
     lines = text.splitlines()
     for name, value in values.items():
-        _put(lines, table_of(name), name, f"{name} = {written(value)}")
+        _put(lines, BY_NAME[name].table, name, f"{name} = {written(value)}")
     result = "\n".join(lines) + "\n"
     document = tomllib.loads(result)
     for name, value in values.items():
-        table = table_of(name)
+        table = BY_NAME[name].table
         found = (document.get(table, {}) if table else document).get(name)
         if found != (list(value) if isinstance(value, tuple) else value):
             raise BadPolicy(f"crawl.toml: cannot set {name} without harm to the file", remedy="set it by hand")
     return result
-
-
-def table_of(name: str) -> str:
-    """Give the table of a key; '' for the few that stand before all tables."""
-    setting = next(setting for setting in SETTINGS if setting.name == name)
-    return setting.group if setting.group in POLICY_GROUPS else ""
 
 
 def _put(lines: list[str], table: str, name: str, line: str) -> None:

@@ -11,7 +11,6 @@ import errno
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
@@ -20,6 +19,7 @@ import click
 from crawltool.cli.command import Group
 from crawltool.cli.voice import Voice
 from crawltool.errors import Bug, CannotHold, CrawltoolError, DiskTrouble, Misuse
+from crawltool.stages.drain import EndedBySignal, die_by
 
 # Each command and its one line; tests hold these lines and the commands' own help together.
 COMMANDS: dict[str, str] = {
@@ -73,6 +73,8 @@ def main(arguments: Sequence[str], voice: Voice) -> int:
         return _invoke(arguments, voice)
     except BaseException as raised:  # the one catcher; nobody below catches what it does not know
         error = worst(raised)
+        if isinstance(error, EndedBySignal):
+            return die_of(error.signum)
         if isinstance(error, BrokenPipeError):
             return die_of(signal.SIGPIPE)
         if isinstance(error, (KeyboardInterrupt, click.Abort)):
@@ -114,7 +116,7 @@ def worst(error: BaseException) -> BaseException:
     """
 
     def rank(leaf: BaseException) -> int:
-        if isinstance(leaf, (BrokenPipeError, KeyboardInterrupt)):
+        if isinstance(leaf, (EndedBySignal, BrokenPipeError, KeyboardInterrupt)):
             return 3
         if isinstance(leaf, CrawltoolError):
             return 1 if isinstance(leaf, DiskTrouble) else 2
@@ -140,15 +142,16 @@ def as_known(error: BaseException) -> CrawltoolError:
 def report(known: CrawltoolError, raised: BaseException, voice: Voice) -> None:
     """Say one line: what ended the command, and what to do."""
     if voice.debug or isinstance(known, Bug):
+        import traceback  # start-up time
+
         sys.stderr.write("".join(traceback.format_exception(raised)))
     message = str(known).strip().rstrip(".")
     voice.say(f"{message} ({known.remedy})" if known.remedy else message, "error", exit_code=known.exit_code)
 
 
-def die_of(number: signal.Signals) -> int:
-    """Die of a signal. The code is for the case that the signal is blocked."""
+def die_of(number: int) -> int:
+    """Die of a signal. The code is for the case that it does not kill."""
     # What is still buffered for a reader that is gone must not raise again at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+    die_by(number)
     return 128 + number

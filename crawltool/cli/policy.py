@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from crawltool.cli import crawltoml
 from crawltool.cli.profiles import AUDIT_SCOPES, PROFILES
 from crawltool.cli.settings import BY_NAME, POLICY_GROUPS, SETTINGS, Setting
 from crawltool.errors import BadPolicy, CannotHold
@@ -56,6 +54,8 @@ def load(directory: Path, profile: str | None) -> Policy:
 
 def read(path: Path) -> dict[str, Any] | None:
     """Read one policy file into option name -> value; None when it does not exist. Raises BadPolicy."""
+    import tomllib  # here, because most commands find no file or only one: start-up time
+
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -79,16 +79,14 @@ def _checked(path: Path, table: str, name: str, value: Any) -> Any:
     """Give a value that its option takes. Raises BadPolicy with file, key and what to do."""
     place = f"{path}: {table}.{name}" if table else f"{path}: {name}"
     setting = BY_NAME.get(name)
-    if setting is None or not setting.in_policy or crawltoml.table_of(name) != table:
+    if setting is None or not setting.in_policy or setting.table != table:
         raise BadPolicy(f"{place}: no such key", remedy=_where_it_belongs(setting, table))
     if setting.multiple:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise BadPolicy(f"{place}: a list of texts is wanted", remedy=f'write {name} = ["…"]')
         return value
     if isinstance(value, (bool, list, dict)):
-        raise BadPolicy(
-            f"{place}: one text or number is wanted", remedy=f"write {name} = {crawltoml.written(setting.default or '…')}"
-        )
+        raise BadPolicy(f"{place}: one text or number is wanted", remedy=f'write {name} = "{setting.default or "…"}"')
     try:
         click.types.convert_type(setting.type).convert(value, None, None)
     except click.BadParameter as error:
@@ -98,13 +96,11 @@ def _checked(path: Path, table: str, name: str, value: Any) -> Any:
 
 def _where_it_belongs(setting: Setting | None, table: str) -> str:
     if setting is None:
-        names = ", ".join(setting.name for setting in SETTINGS if setting.in_policy and crawltoml.table_of(setting.name) == table)
+        names = ", ".join(setting.name for setting in SETTINGS if setting.in_policy and setting.table == table)
         return f"known here: {names}"
     if not setting.in_policy:
         return f"it is of one run: give it as {setting.long}"
-    return (
-        f"put it under [{crawltoml.table_of(setting.name)}]" if crawltoml.table_of(setting.name) else "put it before all tables"
-    )
+    return f"put it under [{setting.table}]" if setting.table else "put it before all tables"
 
 
 def read_scope_file(params: dict[str, Any]) -> None:
@@ -171,6 +167,7 @@ def in_force(ctx: click.Context) -> dict[str, Any]:
 
 def store(directory: Path, values: Mapping[str, Any]) -> list[str]:
     """Write crawl.toml, new or changed; give the names that changed. Raises CannotHold, DiskTrouble, BadPolicy."""
+    from crawltool.cli import crawltoml  # only init and crawl write: start-up time of the others
     from crawltool.stores import atomic
 
     path = directory / FILE

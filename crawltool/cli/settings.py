@@ -38,6 +38,11 @@ class Setting:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def table(self) -> str:
+        """Give its table in crawl.toml; '' for the few keys that stand before all tables."""
+        return self.group if self.group in POLICY_GROUPS else ""
+
+    @property
     def envvar(self) -> str:
         """Give the environment variable."""
         return "CRAWLTOOL_" + self.name.upper()

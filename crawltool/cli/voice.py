@@ -11,8 +11,6 @@ import sys
 import time
 from typing import Any, Literal, TextIO
 
-import msgspec
-
 Level = Literal["note", "warning", "error", "summary"]
 
 
@@ -36,6 +34,8 @@ class Voice:
         if self.quiet and level == "note":
             return
         if self.json:
+            import msgspec  # start-up time
+
             line = msgspec.json.encode(
                 {"at": time.time(), "command": self.name, "level": level, "message": message} | facts
             ).decode()

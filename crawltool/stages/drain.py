@@ -13,12 +13,13 @@ import os
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import Self
-
-import trio
+from typing import TYPE_CHECKING, Self
 
 from crawltool import limits
 from crawltool.errors import Unfinished
+
+if TYPE_CHECKING:
+    import trio
 
 STARTERS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
@@ -159,8 +160,11 @@ class TrioDrain(Drain):
     """
 
     def __init__(self, grace_s: float = limits.GRACE_S) -> None:
+        import trio  # not at the top: parse, dedup and main use this file and must start without trio
+
         super().__init__(grace_s)
-        self.stopping = trio.Event()
+        self._trio = trio
+        self.stopping: trio.Event = trio.Event()
         self.grace_ends_at = float("inf")
         self._token = trio.lowlevel.current_trio_token()
 
@@ -168,10 +172,10 @@ class TrioDrain(Drain):
         """Start the drain; safe inside a signal handler."""
         super().begin(signum)
         # A handler runs between any two byte codes of any task: the event is set by the loop itself.
-        with contextlib.suppress(trio.RunFinishedError):
+        with contextlib.suppress(self._trio.RunFinishedError):
             self._token.run_sync_soon(self._announce, idempotent=True)
 
     def _announce(self) -> None:
         if not self.stopping.is_set():
-            self.grace_ends_at = trio.current_time() + self.grace_s
+            self.grace_ends_at = self._trio.current_time() + self.grace_s
             self.stopping.set()
