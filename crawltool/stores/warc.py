@@ -8,14 +8,13 @@ a thread.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from crawltool import limits
 from crawltool.core import warcrecords
@@ -25,18 +24,26 @@ from crawltool.stores import atomic
 from crawltool.stores.digests import DigestIndex, Entry, Writing
 from crawltool.stores.warcfile import Repaired, WarcFile, pack, repair
 
-_PIECE = 256 * limits.KIB
 _GROUP_BODY_BYTES = 64 * limits.MIB
 _GROUP_CAPTURES = 1000
+
+
+class Body(Protocol):
+    """A body that may lie in a file: read piece by piece, twice, and never closed here. net/body's Body is one."""
+
+    size: int
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the bytes from the start."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
     """One exchange to be archived. It has an answer: the header block is never empty.
 
-    fetched_at: start of the exchange, epoch seconds. body: the entity body without transfer coding, as bytes or as an
-    open file (read by position, not closed). truncated: length, time, disconnect or unspecified when it is not whole.
-    prior: for a 304, the copy that it confirms.
+    fetched_at: start of the exchange, epoch seconds. body: the entity body without transfer coding. truncated: length,
+    time, disconnect or unspecified when it is not whole. prior: for a 304, the copy that it confirms.
     """
 
     url: str
@@ -44,7 +51,7 @@ class Capture:
     ip: str | None
     request_bytes: bytes
     response_header_bytes: bytes
-    body: bytes | BinaryIO
+    body: bytes | Body
     status: int
     kind: Kind = "page"
     truncated: str | None = None
@@ -70,6 +77,7 @@ class _Draft:
     facts: Facts
     record_id: str
     head: bytes  # HTTP header as stored
+    body: bytes | Body
     body_bytes: int
     block: bytes
     payload: bytes
@@ -135,14 +143,16 @@ class WarcWriter:
         """Hash a capture and pack what the index as it stands now asks for."""
         assert capture.response_header_bytes, capture.url
         facts = Facts(capture.url, warcrecords.date_of(capture.fetched_at), capture.ip, self._warcinfo_id)
-        size = _size(capture.body)
+        body, size = capture.body, _size(capture.body)
+        if not isinstance(body, bytes) and size <= limits.BODY_IN_MEMORY_BYTES:
+            body = b"".join(body.chunks())
         head = warcrecords.http_head(capture.response_header_bytes, capture.status, size, capture.truncated is not None)
-        block, payload = warcrecords.hashes(head, _pieces(capture.body))
-        draft = _Draft(capture, facts, _new_id(), head, size, block, payload)
+        block, payload = warcrecords.hashes(head, _pieces(body))
+        draft = _Draft(capture, facts, _new_id(), head, body, size, block, payload)
         draft.original = self._digests.find(payload) if draft.may_repeat else None
         if draft.original is not None:
             draft.member = _identical(draft, draft.original)
-        elif isinstance(capture.body, bytes):
+        elif isinstance(body, bytes):
             draft.member = pack(b"".join(_record(draft)))
         return draft
 
@@ -216,7 +226,7 @@ def _record(draft: _Draft) -> Iterator[bytes]:
     block_bytes = len(head) + draft.body_bytes
     yield warcrecords.response(draft.facts, draft.record_id, block_bytes, draft.block, payload, capture.truncated)
     yield head
-    yield from _pieces(capture.body)
+    yield from _pieces(draft.body)
     yield warcrecords.END
 
 
@@ -234,23 +244,14 @@ def _groups(captures: Sequence[Capture]) -> Iterator[list[Capture]]:
         yield group
 
 
-def _size(body: bytes | BinaryIO) -> int:
+def _size(body: bytes | Body) -> int:
     """Tell a body's length in bytes."""
-    if isinstance(body, bytes):
-        return len(body)
-    body.flush()
-    return os.fstat(body.fileno()).st_size
+    return len(body) if isinstance(body, bytes) else body.size
 
 
-def _pieces(body: bytes | BinaryIO) -> Iterator[bytes]:
-    """Give a body piece by piece, a file by position so that nobody's place in it moves."""
-    if isinstance(body, bytes):
-        yield body
-        return
-    offset = 0
-    while piece := os.pread(body.fileno(), _PIECE, offset):
-        yield piece
-        offset += len(piece)
+def _pieces(body: bytes | Body) -> Iterable[bytes]:
+    """Give a body piece by piece."""
+    return (body,) if isinstance(body, bytes) else body.chunks()
 
 
 def _new_id() -> str:
