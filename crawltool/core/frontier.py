@@ -1,0 +1,247 @@
+"""The heart: one pure method that takes what came and says what to save and what may leave.
+
+`turn(events, now, room) -> Turn(save, targets, wakeup)`. `save` must be durable before `targets` may leave (law 1); an outcome's
+links are in the same `save` as its end (law 3). No clock, disk or socket here: time is an argument, reads go through
+core/book.Port. stages/frontier calls it in life, the simulator and the scenarios in tests.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+from crawltool import records
+from crawltool.core import hosting, rows
+from crawltool.core.admission import Admission, Bounds, Offer, offer_of
+from crawltool.core.book import Book, Port
+from crawltool.core.hosts import Fact, Host, State, restored_slots
+from crawltool.core.ledger import bump
+from crawltool.core.politeness import Policy
+from crawltool.core.release import Release, drain_closing
+from crawltool.core.rows import Lease, Save, Table
+from crawltool.core.scope import Scope
+from crawltool.core.settling import Settling
+from crawltool.core.urls import split
+
+SCAN_ROWS = 10_000
+LAST_KEY = b"\xff" * 64
+
+
+class Event(NamedTuple):
+    """One input line: the record, its bytes, and whether it came through the operator's inbox."""
+
+    record: records.Record
+    line: bytes
+    operator: bool = False
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one turn decided."""
+
+    save: Save
+    targets: list[bytes]
+    wakeup: float  # call again at the latest then; infinity when only input can change something
+    idle: bool  # no lease out and nothing queued that a limit still lets go
+    next_release_at: float = inf  # when a host may be asked next, if nothing comes in
+    limit: str | None = None  # the crawl-wide limit that was reached
+    news: list[str] = field(default_factory=list)  # lines for people
+
+
+class Frontier:
+    """The one owner of what the crawl knows."""
+
+    def __init__(self, port: Port, policy: Policy, bounds: Bounds, scope: Scope) -> None:
+        self.book = Book(port, policy)
+        self.admission = Admission(self.book, scope, bounds)
+        self.settling = Settling(self.book)
+        self.release = Release(self.book, bounds)
+
+    @property
+    def leases_out(self) -> int:
+        """Tell how many targets are out."""
+        return len(self.book.leases)
+
+    # --- start ---
+
+    def start(self, run: int, now: float, *, void_leases: bool) -> Save:
+        """Take up where the last run stopped; the result must be saved before the first turn.
+
+        void_leases: no fetch is alive that could still hold a lease: their URLs are queued again at once, each host is
+        asked no earlier than now + its whole rest. Otherwise leases run to their end.
+        """
+        book = self.book
+        book.begin()
+        book.run = run
+        book.load_meta()
+        self.admission.scope.restore([key[6:].decode() for key, _ in self._all(Table.META, b"scope:", b"scope;")])
+        leases = {key.decode(): rows.lease_of(value) for key, value in self._all(Table.LEASES)}
+        self._load_hosts(leases, now)
+        for place, value in self._all(Table.WAITING):
+            book.remember_waiting(place, rows.entry_of(value))
+        for address in book.addresses.values():  # an exchange of the last run may have started just now
+            address.slots.free = [now + book.policy.address_delay_s] * len(address.slots.free)
+        self._load_leases(leases, now, void_leases)
+        self._revive(now)
+        for host in book.hosts.values():
+            if host.state is State.NEW and host.row.queued:
+                book.resolve_at(host, max(now, host.row.rest_until))
+            book.schedule(host)
+        book.ledger.check()
+        book.put(Table.META, b"run", b"%d" % run)
+        return book.finish()
+
+    def _all(self, table: Table, start: bytes = b"", end: bytes = LAST_KEY) -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        while True:
+            part = self.book.port.scan(table, start, end, SCAN_ROWS)
+            found += part
+            if len(part) < SCAN_ROWS:
+                return found
+            start = part[-1][0] + b"\0"
+
+    def _load_hosts(self, leases: dict[str, Lease], now: float) -> None:
+        """Hold the hosts that have a queue, a lease or a rest; the others are read when they are met."""
+        taken: dict[str, int] = {}
+        for lease in leases.values():
+            if lease.address is not None:
+                taken[lease.host] = taken.get(lease.host, 0) + 1
+        for key, value in self._all(Table.HOSTS):
+            name, row = key.decode(), rows.host_row_of(value)
+            row.rest_until = min(row.rest_until, now + row.backoff_s)
+            if row.failed_at > now:
+                row.failed_at = now
+            host = self.book.remember(name, row, restored_slots(row, self.book.policy.per_host, taken.get(name, 0), now))
+            if host.state is State.RESOLVING and not any(x.host == name and x.address is None for x in leases.values()):
+                host.meet(Fact.NOT_RESOLVED)
+
+    def _load_leases(self, leases: dict[str, Lease], now: float, void: bool) -> None:
+        book = self.book
+        for name, lease in leases.items():
+            host = book.host(lease.host)
+            host.leased += 1
+            book.resolving += lease.entry.kind == "address"
+            if lease.address is not None and book.address(lease.address).slots.free:
+                book.address(lease.address).slots.take()
+            book.leases[name] = lease
+            if not void:
+                heapq.heappush(book.expiries, (lease.expires_at, name))
+                if lease.entry.kind == "robots" and lease.entry.for_:
+                    book.robots_of(lease.entry.for_).pending = True
+                continue
+            self._void(name, lease, host, now)
+
+    def _void(self, name: str, lease: Lease, host: Host, now: float) -> None:
+        """Take a lease back whose fetch is dead: attempt unchanged, the host rests as if it was asked just now."""
+        book, entry = self.book, lease.entry
+        book.end_lease(name)
+        book.touch(host)
+        hosting.give_slots(book, lease, host, now + lease.rest_s, now + book.policy.address_delay_s, lease.rest_s)
+        if entry.kind == "address":
+            hosting.not_resolved(book, host, now)
+        elif entry.kind == "robots" and lease.queue_key:
+            book.push(host, lease.queue_key, entry)
+        elif entry.kind != "robots" and not lease.settled:
+            book.ledger.leased -= 1
+            book.ledger.pages_out -= entry.kind == "page"
+            book.ledger.queued += 1
+            book.set_known(book.key_of(entry), rows.REQUEUED + lease.queue_key)
+            book.push(host, lease.queue_key, entry)
+
+    def _revive(self, now: float) -> None:
+        """Judge again what the last run gave up for reasons of a run or of its limits."""
+        book = self.book
+        for host in book.hosts.values():
+            if host.state is State.CLOSED:
+                host.meet(Fact.REVIVED)
+                host.row.streak, host.row.closed_for, host.row.address_until = 0, None, 0.0
+                book.touch(host)
+                book.place(host)
+        for place, value in self._all(Table.SETTLED, b"0", b"1"):
+            settled = rows.settled_of(value)
+            url = split(settled.entry.url)
+            if url is None or (settled.reason in rows.LIMIT_REASONS and self.admission.limit(settled.entry, url) is not None):
+                continue
+            book.unsettle(place[1:], settled)
+            settled.entry.attempt = settled.entry.lost = settled.entry.returned = settled.entry.busy = 0
+            leased = settled.state == "failed"
+            book.enqueue(place[1:], settled.entry, book.host(url.host), rows.REQUEUED if leased else rows.QUEUED)
+
+    # --- the turn ---
+
+    def turn(self, events: Sequence[Event], now: float, room: int, *, caught_up_at: float | None = None) -> Turn:
+        """Apply what came, then say what to save and what may leave.
+
+        room: how many targets may leave. caught_up_at: all input that was readable then has been read; leases that ran
+        out before it expire (None: now).
+        """
+        book = self.book
+        book.begin()
+        offers: list[Offer] = []
+        for event in events:
+            self._take(event, offers, now)
+        if offers:
+            self.admission.admit(offers, now)
+        self.settling.expire(min(now, caught_up_at if caught_up_at is not None else now))
+        self._wake_waiting(now)
+        drain_closing(book, now)
+        targets = self.release.targets(now, room) if room > 0 else []
+        news, self.admission.news = self.admission.news, []
+        save = book.finish()
+        book.ledger.check()
+        next_at = self._next_release_at()
+        return Turn(
+            save,
+            targets,
+            self._wakeup(next_at, now, room - len(targets)),
+            self._is_idle(next_at),
+            next_at,
+            self.release.limit,
+            news,
+        )
+
+    def _take(self, event: Event, offers: list[Offer], now: float) -> None:
+        record = event.record
+        if isinstance(record, records.Outcome):
+            offers += self.settling.outcome(record, event.line, now)
+        elif isinstance(record, records.Candidate):
+            offers.append(offer_of(record, operator=event.operator))
+        else:
+            bump(self.book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
+
+    def _wake_waiting(self, now: float) -> None:
+        book = self.book
+        while book.waiting and (book.waiting[0][0] <= now or book.waiting[0][1] not in book.waiting_entries):
+            _, place = heapq.heappop(book.waiting)
+            if place in book.waiting_entries:
+                entry = book.stop_waiting(place)
+                url = split(entry.url)
+                assert url is not None, entry.url
+                book.enqueue(book.key_of(entry), entry, book.host(url.host), rows.REQUEUED)
+
+    def _next_release_at(self) -> float:
+        book = self.book
+        if self.release.limit is not None:
+            return inf
+        first = book.next_address()
+        times = [first[0] if first is not None else inf]
+        if book.waiting:
+            times.append(book.waiting[0][0])
+        if book.unresolved:
+            times.append(book.unresolved[0][0])
+        return min(times)
+
+    def _wakeup(self, next_at: float, now: float, room_left: int) -> float:
+        book = self.book
+        if book.closing:
+            return now
+        lease_end = book.expiries[0][0] if book.expiries else inf
+        if room_left <= 0:
+            return lease_end
+        return min(next_at, lease_end)
+
+    def _is_idle(self, next_at: float) -> bool:
+        return not self.book.leases and not self.book.closing and next_at == inf

@@ -1,0 +1,167 @@
+"""What happens to hosts: slots given back, addresses found, failures counted, hosts closed.
+
+Called by core/settling (facts that came), core/release (facts of time) and core/frontier (start). All moves of a host's
+state go through the table in core/hosts.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from crawltool import limits
+from crawltool.core import politeness, rows
+from crawltool.core.book import Book, RobotsState
+from crawltool.core.hosts import Fact, Host, State
+from crawltool.core.rows import Entry, Lease, RobotsRow, Table
+from crawltool.core.urls import split
+
+SERVER_ERRORS_BEFORE_REST = 5  # 5xx in a row: one broken page is not a broken host
+CLOSING_PER_TURN = 5_000  # entries failed in one turn when a host is closed
+
+
+def pop_expiry(book: Book) -> str:
+    """Give the lease that ran out first."""
+    return heapq.heappop(book.expiries)[1]
+
+
+def give_slots(book: Book, lease: Lease, host: Host, next_at: float, ip_next_at: float, rest_s: float) -> None:
+    """Give a lease's slots back with their next times. An address target holds none."""
+    host.leased -= 1
+    host.full = False  # a page that got no status gives its place back; release looks again
+    if lease.entry.kind == "address":
+        book.resolving -= 1
+        return
+    if len(host.slots.free) < book.policy.per_host:
+        host.slots.give(next_at)
+    host.row.rest_s = rest_s if book.policy.per_host == 1 else max(rest_s, host.row.rest_s)
+    if lease.address is not None:
+        address = book.address(lease.address)
+        if len(address.slots.free) < book.policy.address_slots:
+            address.slots.give(ip_next_at)
+        book.schedule_address(address)
+
+
+def crawl_delay(book: Book, url: str) -> float | None:
+    """Give the Crawl-delay of a URL's authority."""
+    parts = split(url)
+    row = book.robots_of(parts.authority).row if parts is not None else None
+    return row.crawl_delay_s if row is not None else None
+
+
+def spread_of(name: str, step: int) -> float:
+    """Give a number in 0…1 that differs between hosts: jitter without randomness."""
+    return (sum(name.encode()) * 7919 + step * 104_729) % 1000 / 1000
+
+
+def trouble(book: Book, host: Host, released_at: float, now: float, retry_after_s: float | None, reason: str) -> None:
+    """Count a failure of the whole host and let it rest; the fifth in a row closes it.
+
+    Exchanges that were in the air when the host failed tell the same failure again: they do not count.
+    """
+    row = host.row
+    if released_at >= row.failed_at:
+        row.streak += 1
+        row.failed_at = now
+    book.touch(host)
+    if row.streak >= limits.HOST_FAILURES_MAX:
+        close(book, host, reason)
+        return
+    length_s = politeness.busy_rest(book.policy, retry_after_s, row.streak, spread_of(host.name, row.streak))
+    host.rest_until(now + length_s, length_s)
+
+
+def server_error(book: Book, host: Host, now: float) -> None:
+    """Count a 5xx; a row of them is a sick host, which rests on the ladder."""
+    host.row.server_errors += 1
+    step = host.row.server_errors - SERVER_ERRORS_BEFORE_REST + 1
+    if step > 0:
+        length_s = politeness.backoff(book.policy, step, spread_of(host.name, step))
+        host.rest_until(now + length_s, length_s)
+
+
+def resolved(book: Book, host: Host, addresses: list[str], until: float) -> None:
+    """Addresses came: the current one stays if it is among them, else the first."""
+    current = host.address.ip if host.address is not None else None
+    host.row.addresses = addresses[:16]
+    host.row.address_until = until
+    host.meet(Fact.RESOLVED)
+    if host.state is State.OPEN:
+        book.attach(host, current if current in host.row.addresses else host.row.addresses[0])
+
+
+def not_resolved(book: Book, host: Host, again_at: float) -> None:
+    """No addresses yet: ask again at that time."""
+    host.meet(Fact.NOT_RESOLVED)
+    if host.state is State.NEW:
+        book.resolve_at(host, again_at)
+
+
+def rotate_address(book: Book, host: Host) -> None:
+    """A connect failed: the host's next address is tried next time."""
+    addresses = host.row.addresses
+    if len(addresses) > 1 and host.state is State.OPEN:
+        host.row.addresses = [*addresses[1:], addresses[0]]
+        book.attach(host, host.row.addresses[0])
+
+
+def stale(book: Book, host: Host, now: float) -> None:
+    """The addresses are too old: the host asks for new ones before it is asked again."""
+    host.meet(Fact.STALE)
+    book.touch(host)
+    book.resolve_at(host, now)
+    book.schedule(host)
+
+
+def close(book: Book, host: Host, reason: str) -> None:
+    """Give a host up until the next run; its queue fails with that reason."""
+    host.meet(Fact.HOPELESS)
+    host.row.closed_for = host.row.closed_for or reason
+    book.touch(host)
+    if host.row.queued:
+        book.closing[host.name] = host
+    book.schedule(host)
+
+
+def unpark(book: Book, state: RobotsState) -> None:
+    """The rules came, or will be asked for again: the hosts that waited for them may go on."""
+    state.pending = False
+    for name in state.waiting:
+        host = book.host(name)
+        host.parked = False
+        book.schedule(host)
+    state.waiting.clear()
+
+
+def park(book: Book, host: Host, state: RobotsState) -> None:
+    """Let a host wait for rules that are under way."""
+    host.parked = True
+    state.waiting.add(host.name)
+    book.schedule(host)
+
+
+def robots_known(book: Book, authority: str, row: RobotsRow) -> None:
+    """An authority's rules came: who waited for them goes on."""
+    book.save_robots(authority, row)
+    unpark(book, book.robots_of(authority))
+
+
+def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
+    """No rules: the authority is disallowed, and asked again when its host has rested. Source: RFC 9309 section 2.3.1.4."""
+    old = book.robots_of(authority).row
+    failures = (old.failures if old is not None and old.run == book.run else 0) + 1
+    robots_known(book, authority, RobotsRow("unreachable", now, now, [], None, failures, book.run, reason))
+
+
+def take_requeued(book: Book, host: Host, state: bytes) -> Entry | None:
+    """Take a URL that waits for another try out of its queue: a late outcome brought its answer."""
+    place = state[1:]
+    if place in book.waiting_entries:
+        return book.stop_waiting(place)
+    entry = host.queue.fresh.get(place) or next((e for k, e in host.queue.buffer if k == place), None)
+    if entry is None:
+        raw = book.port.get(Table.QUEUE, place)
+        entry = rows.entry_of(raw) if raw is not None else None
+    if entry is not None:
+        book.drop_queued(host, place)
+        book.ledger.queued -= 1
+    return entry

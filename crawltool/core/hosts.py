@@ -1,0 +1,135 @@
+"""A host's life as a table, and hosts and addresses as they are in memory.
+
+The law: everything that moves a host from one state to another is a row of TRANSITIONS, nothing else may. Whether a
+host in state `open` may be asked at this instant is not a state but a fact of its clocks (core/politeness).
+crawltool-frontier(1) prints the table. Called by core/book and the rooms that decide on it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from math import inf
+
+from crawltool.core.politeness import Slots
+from crawltool.core.queue import HostQueue
+from crawltool.core.rows import HostRow
+
+
+class State(StrEnum):
+    """Where a host is in its life."""
+
+    NEW = "new"  # its address is not known, or too old
+    RESOLVING = "resolving"  # an address target is out
+    OPEN = "open"  # may be asked when its clocks say so
+    CLOSED = "closed"  # not asked again in this run: its queue failed
+
+
+class Fact(StrEnum):
+    """What can happen to a host."""
+
+    ASKED_ADDRESS = "address target released"
+    RESOLVED = "addresses came"
+    NOT_RESOLVED = "the look-up failed for now"
+    STALE = "the addresses are too old"
+    HOPELESS = "no such name, blocked address, or too many failures in a row"
+    REVIVED = "next run, or the operator"
+
+
+TRANSITIONS: dict[tuple[State, Fact], State] = {
+    (State.NEW, Fact.ASKED_ADDRESS): State.RESOLVING,
+    (State.RESOLVING, Fact.RESOLVED): State.OPEN,
+    (State.RESOLVING, Fact.NOT_RESOLVED): State.NEW,
+    (State.OPEN, Fact.STALE): State.NEW,
+    (State.NEW, Fact.RESOLVED): State.OPEN,  # a late answer, or a literal address
+    (State.NEW, Fact.HOPELESS): State.CLOSED,
+    (State.RESOLVING, Fact.HOPELESS): State.CLOSED,
+    (State.OPEN, Fact.HOPELESS): State.CLOSED,
+    (State.CLOSED, Fact.REVIVED): State.NEW,
+}
+FACTS_IGNORED: frozenset[tuple[State, Fact]] = frozenset(
+    {
+        (State.OPEN, Fact.RESOLVED),  # a late answer to an address lease that ran out
+        (State.OPEN, Fact.NOT_RESOLVED),
+        (State.NEW, Fact.NOT_RESOLVED),
+        (State.CLOSED, Fact.RESOLVED),
+        (State.CLOSED, Fact.NOT_RESOLVED),
+        (State.CLOSED, Fact.HOPELESS),
+    }
+)
+
+
+class Address:
+    """One IP address: its clock and the heap of its hosts by the time they may be asked."""
+
+    __slots__ = ("hosts", "ip", "scheduled_at", "slots")
+
+    def __init__(self, ip: str, slots: Slots) -> None:
+        self.ip = ip
+        self.slots = slots
+        self.hosts: list[tuple[float, int, Host]] = []
+        self.scheduled_at = inf  # its valid place in the frontier's heap
+
+
+class Host:
+    """One host name in memory: its durable row, its queue, and what is out."""
+
+    __slots__ = ("address", "dirty", "full", "leased", "name", "parked", "queue", "row", "scheduled_at", "slots", "wants_address")
+
+    def __init__(self, name: str, row: HostRow, queue: HostQueue, slots: Slots) -> None:
+        self.name = name
+        self.row = row
+        self.queue = queue
+        self.slots = slots
+        self.address: Address | None = None
+        self.leased = 0
+        self.parked = False  # waits for rules that are under way
+        self.full = False  # its page limit is reached, leases that are out included
+        self.scheduled_at = inf  # its valid place in its address's heap
+        self.dirty = False
+        self.wants_address = False  # stands among the unresolved
+
+    @property
+    def state(self) -> State:
+        """Give the host's state."""
+        return State(self.row.state)
+
+    def meet(self, fact: Fact) -> None:
+        """Move by the table; a fact that the table does not know in this state is a bug."""
+        pair = (self.state, fact)
+        if pair in FACTS_IGNORED:
+            return
+        self.row.state = TRANSITIONS[pair].value
+        self.dirty = True
+
+    def ready_at(self) -> float:
+        """Tell when its next target may leave; infinity while it waits for something else than time."""
+        if self.row.queued == 0 or self.parked or self.full or self.row.state != State.OPEN:
+            return inf
+        return max(self.slots.ready_at(), self.row.rest_until)
+
+    def rest_until(self, until: float, length_s: float) -> None:
+        """Rest the whole host; a rest is never shortened (law 8)."""
+        if until > self.row.rest_until:
+            self.row.rest_until, self.row.backoff_s = until, length_s
+            self.dirty = True
+
+
+def is_literal(name: str) -> bool:
+    """Tell whether a host name is an IP address (as WHATWG writes it: dotted quad, or IPv6 in brackets)."""
+    return name.startswith("[") or (name.replace(".", "").isdigit() and name.count(".") == 3)
+
+
+def restored_slots(row: HostRow, count: int, taken: int, now: float) -> Slots:
+    """Give a host's clocks after a restart: no stored rest exceeds its recorded length, counted from now.
+
+    `taken` slots are held by leases that still run. A raised --per-host adds slots that wait as long as the others.
+    """
+    wanted = max(count - taken, 0)
+    latest = now + row.rest_s
+    times = [min(at, latest) for at in sorted(row.slots)][:wanted]
+    while len(times) < wanted:
+        times.append(max(times, default=latest if row.slots == [] and row.rest_s else 0.0))
+    slots = Slots()
+    for at in times:
+        slots.give(at)
+    return slots

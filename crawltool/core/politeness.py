@@ -1,0 +1,105 @@
+"""How long a host rests: the rules of politeness, computed from facts in outcomes (law 5).
+
+Called by core/settling when an exchange has ended and by core/release when a target leaves. No number of fetchers
+can change what a host sees: a slot is taken when a target leaves and comes back with its next time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from math import inf
+
+from crawltool import limits
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The operator's settings that decide when a host may be asked. Seconds and counts."""
+
+    delay_s: float = 1.0  # end of one exchange to start of the next
+    delay_factor: float = 10.0
+    adaptive_max_s: float = 600.0
+    ip_delay_s: float | None = None  # None: a fifth of delay_s
+    per_host: int = 1
+    per_ip: int | None = None  # None: 2, or per_host if larger
+    backoff_s: float = 60.0  # first step of the failure ladder
+    retries: int = 3
+    robots_ttl_s: float = 4 * 3600.0
+    lease_s: float = limits.LEASE_S
+
+    @property
+    def address_delay_s(self) -> float:
+        """Give the delay of an address clock."""
+        return self.delay_s / 5 if self.ip_delay_s is None else self.ip_delay_s
+
+    @property
+    def address_slots(self) -> int:
+        """Give how many leases one address may have."""
+        return max(2, self.per_host) if self.per_ip is None else self.per_ip
+
+
+@dataclass
+class Slots:
+    """The clocks of one host or address: a heap with the next time of each free slot.
+
+    Each slot has its own clock, so any window of `delay` sees at most as many starts as there are slots.
+    """
+
+    free: list[float] = field(default_factory=list)
+
+    @classmethod
+    def all_free(cls, count: int, at: float = 0.0) -> Slots:
+        """Give `count` slots that may be used from `at` on."""
+        return cls([at] * count)
+
+    def ready_at(self) -> float:
+        """Tell when the earliest free slot may be used; infinity when all are taken."""
+        return self.free[0] if self.free else inf
+
+    def take(self) -> float:
+        """Take the earliest slot; the result is its time, to be given back if nothing is asked."""
+        return heapq.heappop(self.free)
+
+    def give(self, next_at: float) -> None:
+        """Give a slot back with its next time."""
+        heapq.heappush(self.free, next_at)
+
+
+def rest(policy: Policy, elapsed_s: float, crawl_delay_s: float | None) -> float:
+    """Tell how long a slot rests after an exchange that took `elapsed_s`."""
+    adaptive_s = min(policy.delay_factor * max(elapsed_s, 0.0), policy.adaptive_max_s)
+    return max(policy.delay_s, adaptive_s, crawl_delay_s or 0.0)
+
+
+def exchange_end(fetched_at: float | None, elapsed_s: float | None, released_at: float, now: float) -> float:
+    """Tell when an exchange ended: what fetch says if it lies between release and now, else now (a forged or
+    confused clock must not free a host early)."""
+    if fetched_at is None:
+        return now
+    end = fetched_at + (elapsed_s or 0.0)
+    return end if released_at <= end <= now else now
+
+
+def backoff(policy: Policy, step: int, spread: float) -> float:
+    """Tell the rest of the failure ladder: the base, doubling to a day, with up to 10 % more by `spread` (0…1)."""
+    doubled = policy.backoff_s * 2.0 ** min(max(step - 1, 0), 40)
+    return min(doubled, float(limits.BACKOFF_S_MAX)) * (1.0 + 0.1 * spread)
+
+
+def busy_rest(policy: Policy, retry_after_s: float | None, step: int, spread: float) -> float:
+    """Tell the rest after a 429 or 503: Retry-After capped at a day, else the ladder."""
+    if retry_after_s is None:
+        return backoff(policy, step, spread)
+    return min(max(retry_after_s, 0.0), float(limits.RETRY_AFTER_S_MAX))
+
+
+def robots_expiry(policy: Policy, fetched_at: float, max_age_s: float | None) -> float:
+    """Tell until when a robots.txt answer may be used.
+
+    HTTP freshness counts between 30 minutes and --robots-ttl; a shorter ttl wins over both. fetched_at is the start
+    of the exchange. Source: RFC 9309 section 2.4.
+    """
+    ttl_s = min(policy.robots_ttl_s, float(limits.ROBOTS_TTL_S_MAX))
+    floor_s = min(float(limits.ROBOTS_TTL_S_MIN), ttl_s)
+    return fetched_at + min(max(ttl_s if max_age_s is None else max_age_s, floor_s), ttl_s)

@@ -1,0 +1,225 @@
+"""Which targets leave now (law 5), judged by fresh robots rules.
+
+Called by core/frontier at the end of each turn. Only the heap of addresses, each with its heap of hosts, makes a host
+fetchable; a target takes one slot of each and leaves a lease behind.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import msgspec
+
+from crawltool import limits, records
+from crawltool.core import hosting, rows
+from crawltool.core.admission import Bounds
+from crawltool.core.book import Book, RobotsState
+from crawltool.core.hosts import Address, Fact, Host, State
+from crawltool.core.rows import Entry, Lease
+from crawltool.core.urls import Url, split
+
+JUDGED_PER_TURN = 5_000  # refusals in one turn; a queue of disallowed URLs must not hold the others up
+
+
+class Release:
+    """Picks targets. `limit` names the crawl-wide limit that was reached, if any."""
+
+    def __init__(self, book: Book, bounds: Bounds) -> None:
+        self.book = book
+        self.bounds = bounds
+        self.judged = 0
+        self.limit: str | None = None
+
+    def targets(self, now: float, room: int) -> list[bytes]:
+        """Give the target lines that may leave now, at most `room`; each has its lease in this turn's batch."""
+        out: list[bytes] = []
+        self.judged = 0
+        self.limit = self._limit_reached()
+        if self.limit is not None:
+            return out
+        self._ask_addresses(out, now, room)
+        while len(out) < room and self.judged < JUDGED_PER_TURN:
+            first = self.book.next_address()
+            if first is None or first[0] > now:
+                break
+            address = first[1]
+            line = self._from_host(address, address.hosts[0][2], now)
+            if line is not None:
+                out.append(line)
+            self.limit = self._limit_reached()
+            if self.limit is not None:
+                break
+        return out
+
+    def _limit_reached(self) -> str | None:
+        ledger, bounds = self.book.ledger, self.bounds
+        if bounds.max_pages is not None and ledger.pages + ledger.pages_out >= bounds.max_pages:
+            return "max_pages"
+        if bounds.max_bytes is not None and ledger.bytes >= bounds.max_bytes:
+            return "max_bytes"
+        return None
+
+    def _ask_addresses(self, out: list[bytes], now: float, room: int) -> None:
+        """Release address targets: they contact no crawled host, so no clock holds them; half the room at most."""
+        book = self.book
+        most = max(room // 2, 1)
+        while book.unresolved and book.unresolved[0][0] <= now and len(out) < min(room, most):
+            _, _, host = heapq.heappop(book.unresolved)
+            host.wants_address = False
+            if host.state is State.NEW and host.row.queued:
+                if host.row.rest_until > now:
+                    book.resolve_at(host, host.row.rest_until)
+                    continue
+                host.meet(Fact.ASKED_ADDRESS)
+                book.touch(host)
+                book.resolving += 1
+                head = book.head(host)
+                assert head is not None
+                out.append(self._lease(host, None, Entry(head[1].url, kind="address"), b"", now))
+
+    def _from_host(self, address: Address, host: Host, now: float) -> bytes | None:
+        """Take what a host may send next; None when that was nothing, and the host has another place now."""
+        book = self.book
+        if host.row.address_until <= now:
+            hosting.stale(book, host, now)
+            return None
+        head = book.head(host)
+        assert head is not None
+        key, entry = head
+        url = split(entry.url)
+        assert url is not None, entry.url
+        if entry.kind == "robots":
+            return self._robots_entry(host, address, now)
+        if entry.kind == "page" and self._host_is_full(host):
+            host.full = True
+            book.schedule(host)
+            return None
+        return self._judged(host, address, key, entry, url, now)
+
+    def _host_is_full(self, host: Host) -> bool:
+        most = self.bounds.max_pages_host
+        return most is not None and not host.row.typed and host.row.pages + host.leased >= most
+
+    def _judged(self, host: Host, address: Address, key: bytes, entry: Entry, url: Url, now: float) -> bytes | None:
+        """Ask for rules first where they are missing or old; then release or refuse the head."""
+        book = self.book
+        state = book.robots_of(url.authority)
+        row = state.row
+        hopeless = row is not None and row.run == book.run and row.failures >= limits.HOST_FAILURES_MAX
+        if (row is None or row.expires_at <= now) and not hopeless:
+            if state.pending:
+                hosting.park(book, host, state)
+                return None
+            state.pending = True
+            robots = Entry(robots_url(url), kind="robots", for_=url.authority, first_seen_at=now)
+            return self._lease(host, address, robots, b"", now)
+        assert row is not None
+        refusal = refusal_of(state, url, hopeless)
+        if refusal is not None:
+            self._refuse(host, *refusal, now)
+            return None
+        book.take_head(host)
+        book.ledger.queued -= 1
+        book.ledger.leased += 1
+        book.ledger.pages_out += entry.kind == "page"
+        return self._lease(host, address, entry, key, now)
+
+    def _refuse(self, host: Host, reason: str, detail: str, now: float) -> None:
+        book = self.book
+        self.judged += 1
+        _, entry = book.take_head(host)
+        book.ledger.queued -= 1
+        leased = entry.attempt + entry.lost + entry.returned > 0
+        book.settle_refused(book.key_of(entry), entry, reason, detail, now, leased=leased)
+        book.schedule(host)
+
+    def _robots_entry(self, host: Host, address: Address, now: float) -> bytes | None:
+        """Release a robots redirect, unless nobody waits for it any more."""
+        book = self.book
+        key, entry = book.take_head(host)
+        state = book.robots_of(entry.for_ or "")
+        if state.row is not None and state.row.expires_at > now:
+            book.schedule(host)
+            return None
+        state.pending = True
+        return self._lease(host, address, entry, key, now)
+
+    def _lease(self, host: Host, address: Address | None, entry: Entry, key: bytes, now: float) -> bytes:
+        """Take the slots, write the lease down, and give the target's line."""
+        book, policy = self.book, self.book.policy
+        delay_s = hosting.crawl_delay(book, entry.url) or 0.0
+        rest_s = max(policy.delay_s, delay_s, host.row.rest_s if policy.delay_factor > 0 else 0.0)
+        lease = Lease(host.name, None, entry, key, now, now + policy.lease_s, rest_s)
+        host.leased += 1
+        if address is not None:
+            lease.address = address.ip
+            lease.slot_at = host.slots.take()
+            lease.ip_slot_at = address.slots.take()
+            book.touch(host)
+        name = book.lease(lease)
+        if entry.kind in ("page", "sitemap"):
+            book.set_known(book.key_of(entry), rows.LEASED + name.encode())
+        book.schedule(host)
+        return records.encode(target_of(name, lease, host))
+
+
+def refusal_of(state: RobotsState, url: Url, hopeless: bool) -> tuple[str, str] | None:
+    """Tell why an authority's rules refuse a URL, as reason and detail; None when they allow it."""
+    row = state.row
+    assert row is not None
+    if hopeless or row.availability == "unreachable":
+        return "robots_unreachable", row.reason or ""
+    if (row.crawl_delay_s or 0.0) > limits.CRAWL_DELAY_S_MAX:
+        return "crawl_delay", f"Crawl-delay {row.crawl_delay_s:g} s"
+    if row.availability == "rules":
+        allowed, line = state.compiled().judge(url.target)
+        return None if allowed else ("robots", line)
+    return None
+
+
+def robots_url(url: Url) -> str:
+    """Give where an authority keeps its rules. Source: RFC 9309 section 2.3."""
+    found = split(url.authority + "/robots.txt")
+    assert found is not None, url
+    return found.href
+
+
+def target_of(name: str, lease: Lease, host: Host) -> records.Target:
+    """Give the target record of a lease."""
+    entry = lease.entry
+    return records.Target(
+        url=entry.url,
+        lease=name,
+        kind=entry.kind,  # type: ignore[arg-type]
+        for_=entry.for_,
+        address=lease.address,
+        rest_s=lease.rest_s,
+        typed=host.row.typed,
+        depth=entry.depth,
+        hops=entry.hops,
+        attempt=entry.attempt,
+        expires_at=lease.expires_at,
+        prior=entry.prior,
+        tags=msgspec.Raw(entry.tags) if entry.tags is not None else None,
+    )
+
+
+def drain_closing(book: Book, now: float) -> None:
+    """Fail the queues of closed hosts, a bounded number of entries a turn."""
+    left = hosting.CLOSING_PER_TURN
+    for name, host in list(book.closing.items()):
+        reason = host.row.closed_for or "host_unavailable"
+        while left and host.row.queued:
+            left -= 1
+            _, entry = book.take_head(host)
+            if entry.kind == "robots":
+                hosting.robots_failed(book, entry.for_ or "", "its host is closed", now)
+                continue
+            book.ledger.queued -= 1
+            key = book.key_of(entry)
+            if reason in ("robots_unreachable", "blocked_address"):
+                book.settle_refused(key, entry, reason, "", now)
+            else:
+                book.settle_failed(key, entry, reason, "", now)
+        if not host.row.queued:
+            del book.closing[name]

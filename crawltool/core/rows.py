@@ -1,0 +1,167 @@
+"""What the crawl database holds: its tables, the rows in them, and how they are packed.
+
+Called by the frontier's core (which says what must be saved) and by stores/crawldb (which saves it). Rows are
+msgpack arrays; new fields go to the end with a default, so an older database stays readable.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+import msgspec
+
+from crawltool.records import Prior
+
+
+class Table(IntEnum):
+    """The tables; the number is the column family's place and never changes."""
+
+    KNOWN = 0  # URL key (16 bytes) -> state byte and detail: every accepted URL
+    QUEUE = 1  # queue key -> Entry
+    LEASES = 2  # lease id -> Lease
+    HOSTS = 3  # host name -> HostRow
+    ROBOTS = 4  # authority -> RobotsRow
+    SETTLED = 5  # settled_key -> Settled: failed and refused URLs, with their text
+    OUTBOX = 6  # seq (8 bytes) -> crawl log line that may not be on disk yet
+    META = 7  # counters, scope entries, serial numbers
+    WAITING = 8  # due_at (8 bytes), serial (6) -> Entry: retries that wait outside their host's queue
+
+
+Save = list[tuple[Table, bytes, bytes | None]]  # None deletes
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """One accepted URL on its way: what its next target needs."""
+
+    url: str
+    kind: str = "page"
+    depth: int = 0
+    hops: int = 0
+    attempt: int = 0
+    lost: int = 0  # leases of it that ran out
+    returned: int = 0  # times in a row that fetch gave it back unasked
+    busy: int = 0  # 429 and 503 answers: no attempt, but not without end (law 11)
+    seed: bool = False  # the operator named it, or redirects from what he named led here
+    priority: float = 0.0
+    first_seen_at: float = 0.0
+    for_: str | None = None
+    via: str | None = None
+    else_url: str | None = None
+    prior: Prior | None = None
+    tags: bytes | None = None
+
+
+class Lease(msgspec.Struct, array_like=True):
+    """A target that is out. Its host's and its address's slot are taken until it is settled or expires."""
+
+    host: str
+    address: str | None
+    entry: Entry
+    queue_key: bytes  # where it goes back to when the lease is void; empty for address and robots targets
+    released_at: float
+    expires_at: float
+    rest_s: float  # the whole rest the host gets when nothing is known of the exchange
+    slot_at: float = 0.0  # the slot's time before this lease: given back when nothing was asked
+    ip_slot_at: float = 0.0
+    settled: bool = False  # its URL was settled meanwhile: out for its host only
+
+
+class HostRow(msgspec.Struct, array_like=True):
+    """A host as it must survive a crash. Times are epoch seconds."""
+
+    number: int
+    state: str = "new"
+    addresses: list[str] = []
+    address_until: float = 0.0
+    slots: list[float] = []  # next times of its free slots
+    rest_s: float = 0.0  # the longest rest that the slots' times contain
+    rest_until: float = 0.0  # back-off of the whole host
+    backoff_s: float = 0.0  # its recorded length
+    streak: int = 0  # failures in a row
+    server_errors: int = 0  # 5xx in a row
+    failed_at: float = 0.0
+    queued: int = 0
+    pages: int = 0  # page exchanges that got a status
+    typed: bool = False
+    closed_for: str | None = None
+    bound: bytes = b""  # last popped queue key
+
+
+class RobotsRow(msgspec.Struct, array_like=True):
+    """The rules of one authority, or why there are none."""
+
+    availability: str  # rules | allow_all | unreachable
+    fetched_at: float
+    expires_at: float
+    rules: list[tuple[str, str, int]] = []
+    crawl_delay_s: float | None = None
+    failures: int = 0  # in a row, in run `run`
+    run: int = 0
+    reason: str | None = None
+
+
+class Settled(msgspec.Struct, array_like=True):
+    """A URL that failed or was refused; the text stays, so that a changed policy can judge it again."""
+
+    state: str  # failed | refused
+    reason: str
+    detail: str
+    at: float
+    entry: Entry
+
+
+# First byte of a KNOWN row. Upper case: it was leased at least once, so an outcome for it may be ours.
+QUEUED, REQUEUED, LEASED, DONE, FAILED, REFUSED, DROPPED = b"q", b"Q", b"L", b"D", b"F", b"r", b"R"
+STATE_WORDS = {
+    QUEUED: "queued",
+    REQUEUED: "queued",
+    LEASED: "leased",
+    DONE: "done",
+    FAILED: "failed",
+    REFUSED: "refused",
+    DROPPED: "refused",
+}
+EVER_LEASED = frozenset((REQUEUED, LEASED, DONE, FAILED, DROPPED))
+
+# Reasons that hold for a run or under a policy only: a start looks at these again.
+HOST_REASONS = frozenset(("host_unavailable", "robots_unreachable", "dns_failure", "blocked_address"))
+LIMIT_REASONS = frozenset(("too_deep", "url_too_long", "queue_full", "crawl_delay"))
+REVIVABLE = HOST_REASONS | LIMIT_REASONS
+
+_pack = msgspec.msgpack.Encoder().encode
+entry_of = msgspec.msgpack.Decoder(Entry).decode
+lease_of = msgspec.msgpack.Decoder(Lease).decode
+host_row_of = msgspec.msgpack.Decoder(HostRow).decode
+robots_row_of = msgspec.msgpack.Decoder(RobotsRow).decode
+settled_of = msgspec.msgpack.Decoder(Settled).decode
+
+
+def pack(row: msgspec.Struct) -> bytes:
+    """Pack one row."""
+    return _pack(row)
+
+
+def settled_key(reason: str, key: bytes) -> bytes:
+    """Give the place of a settled URL: those that may live again come first, to be found without reading the rest."""
+    return (b"0" if reason in REVIVABLE else b"1") + key
+
+
+_QUEUE_KEY = struct.Struct(">IQ")
+_RANK_ZERO = 1 << 62  # ranks are signed: a high priority reaches below zero
+
+
+def queue_key(host_number: int, rank: float, serial: int) -> bytes:
+    """Give the place in a host's queue: host number, rank (seconds; the lowest goes first), serial."""
+    micros = min(max(int(rank * 1e6) + _RANK_ZERO, 0), (1 << 63) - 1)
+    return _QUEUE_KEY.pack(host_number, micros) + serial.to_bytes(6, "big")
+
+
+def queue_prefix(host_number: int) -> bytes:
+    """Give the first bytes of all queue keys of a host."""
+    return host_number.to_bytes(4, "big")
+
+
+def waiting_key(due_at: float, serial: int) -> bytes:
+    """Give the place among the waiting: due time in microseconds, serial."""
+    return max(int(due_at * 1e6), 0).to_bytes(8, "big") + serial.to_bytes(6, "big")

@@ -1,0 +1,205 @@
+"""The crawl database: what the frontier knows, kept in RocksDB so that it survives kill -9 at any byte.
+
+One write batch per turn, synced before targets leave (law 1). It answers core/book.Port: reads see what was committed.
+stages/frontier owns it; `CrawlDb.look` opens it for questions only, also while a crawl runs. The door of rocksdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import rocksdict
+
+from crawltool.core import rows
+from crawltool.core.rows import Save, Table
+from crawltool.core.urls import Url
+from crawltool.core.urls import key as url_key
+from crawltool.errors import BadPolicy, CannotHold, DiskTrouble, NoInput
+
+VERSION = b"1"  # of the rows; another one is not opened
+MEMTABLE_BYTES = 32 * 1024 * 1024
+CACHE_BYTES = 64 * 1024 * 1024
+PATIENCE = 5  # tries to open for looking while the owner changes files
+
+
+def _options(cache: Any, *, points: bool) -> Any:
+    """Give the options of one table; `points`: it is asked for single random keys, so a filter saves the read."""
+    options = rocksdict.Options(raw_mode=True)
+    options.set_write_buffer_size(MEMTABLE_BYTES)
+    options.set_compression_type(rocksdict.DBCompressionType.lz4())
+    blocks = rocksdict.BlockBasedOptions()
+    blocks.set_block_cache(cache)
+    if points:
+        blocks.set_bloom_filter(10.0, False)
+        blocks.set_cache_index_and_filter_blocks(True)
+    options.set_block_based_table_factory(blocks)
+    return options
+
+
+class CrawlDb:
+    """The tables of core/rows.Table in one RocksDB."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        if read_only and not (path / "CURRENT").exists():
+            raise NoInput(f"no crawl database at {path}")
+        cache = rocksdict.Cache(CACHE_BYTES)
+        families = {table.name.lower(): _options(cache, points=table in (Table.KNOWN, Table.HOSTS)) for table in Table}
+        options = _options(cache, points=False)
+        options.create_if_missing(True)
+        options.create_missing_column_families(True)
+        options.set_max_background_jobs(2)
+        options.set_keep_log_file_num(4)
+        options.set_max_total_wal_size(4 * MEMTABLE_BYTES)
+        access = rocksdict.AccessType.read_only() if read_only else rocksdict.AccessType.read_write()
+        self.path = path
+        try:
+            self._db = rocksdict.Rdict(str(path), options, families, access)
+        except Exception as error:  # rocksdict raises plain Exception
+            raise _named(error, path) from error
+        self._tables = {table: self._db.get_column_family(table.name.lower()) for table in Table}
+        self._handles = [self._db.get_column_family_handle(table.name.lower()) for table in Table]
+        self._sync = rocksdict.WriteOptions()
+        self._sync.sync = True
+        self._check_version(read_only)
+
+    @classmethod
+    def look(cls, path: Path) -> CrawlDb:
+        """Open for questions only, also while the frontier writes."""
+        for _ in range(PATIENCE - 1):
+            try:
+                return cls(path, read_only=True)
+            except DiskTrouble:  # a file vanished between listing and opening
+                continue
+        return cls(path, read_only=True)
+
+    def _check_version(self, read_only: bool) -> None:
+        version = self.get(Table.META, b"version")
+        if version is None and not read_only:
+            self.commit([(Table.META, b"version", VERSION)])
+        elif version not in (None, VERSION):
+            raise BadPolicy(
+                f"{self.path} was written by another version of crawltool", remedy="use that version, or a new directory"
+            )
+
+    # --- core/book.Port ---
+
+    def known(self, keys: list[bytes]) -> list[bytes | None]:
+        """Give the KNOWN rows of many keys."""
+        found: list[bytes | None] = self._tables[Table.KNOWN].get(keys)  # type: ignore[arg-type]
+        return found
+
+    def get(self, table: Table, key: bytes) -> bytes | None:
+        """Give one row."""
+        found: bytes | None = self._tables[table].get(key)
+        return found
+
+    def scan(self, table: Table, start: bytes, end: bytes, at_most: int) -> list[tuple[bytes, bytes]]:
+        """Give rows with start <= key < end, in order."""
+        bounds = rocksdict.ReadOptions()
+        bounds.set_iterate_lower_bound(start)
+        bounds.set_iterate_upper_bound(end)
+        rows_read = self._tables[table].iter(bounds)
+        rows_read.seek(start)
+        found: list[tuple[bytes, bytes]] = []
+        while len(found) < at_most and rows_read.valid():
+            found.append((rows_read.key(), rows_read.value()))
+            rows_read.next()
+        return found
+
+    # --- writing ---
+
+    def commit(self, save: Save) -> None:
+        """Write one batch and sync it. Raises DiskTrouble; then nothing of it counts."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        handles = self._handles
+        for table, key, value in save:
+            if value is None:
+                batch.delete(key, handles[table])
+            else:
+                batch.put(key, value, handles[table])
+        try:
+            self._db.write(batch, self._sync)
+        except Exception as error:  # rocksdict raises plain Exception
+            raise _named(error, self.path) from error
+
+    def forget_outbox(self, through: int) -> None:
+        """Delete the crawl log lines up to a seq: they are on disk in outcomes/."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        batch.delete_range((0).to_bytes(8, "big"), (through + 1).to_bytes(8, "big"), self._handles[Table.OUTBOX])
+        self._db.write(batch)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._tables.clear()
+        self._handles.clear()
+        self._db.close()
+
+    # --- questions ---
+
+    def outbox(self) -> Iterator[tuple[int, bytes]]:
+        """Give the crawl log lines that may not be in outcomes/ yet, in order."""
+        for key, value in self.scan(Table.OUTBOX, b"", b"\xff" * 9, 1 << 62):
+            yield int.from_bytes(key, "big"), value
+
+    def explain(self, url: Url) -> dict[str, object]:
+        """Tell what is known of one URL: state, reason, detail, its host's clocks and its authority's rules."""
+        key = url_key(url)
+        row = self.get(Table.KNOWN, key)
+        told: dict[str, object] = {"url": url.href, "key": key.hex(), "state": "unknown"}
+        if row is not None:
+            told["state"] = rows.STATE_WORDS[row[:1]]
+            told |= self._detail(key, row)
+        host = self.get(Table.HOSTS, url.host.encode())
+        if host is not None:
+            told["host"] = _host_told(rows.host_row_of(host))
+        robots = self.get(Table.ROBOTS, url.authority.encode())
+        if robots is not None:
+            found = rows.robots_row_of(robots)
+            told["robots"] = {"availability": found.availability, "rules": len(found.rules), "fetched_at": found.fetched_at}
+        return told
+
+    def _detail(self, key: bytes, row: bytes) -> dict[str, object]:
+        state, rest = row[:1], row[1:]
+        raw: bytes | None = None
+        if state in (rows.FAILED, rows.REFUSED, rows.DROPPED):
+            raw = self.get(Table.SETTLED, rows.settled_key(rest.decode(), key))
+            settled = rows.settled_of(raw) if raw is not None else None
+            entry = settled.entry if settled is not None else None
+            told: dict[str, object] = {"reason": rest.decode(), "detail": settled.detail if settled is not None else ""}
+            return told | _entry_told(entry)
+        if state == rows.LEASED:
+            raw = self.get(Table.LEASES, rest)
+            return {"lease": rest.decode()} | _entry_told(rows.lease_of(raw).entry if raw is not None else None)
+        if state in (rows.QUEUED, rows.REQUEUED):
+            raw = self.get(Table.QUEUE, rest) or self.get(Table.WAITING, rest)
+            return _entry_told(rows.entry_of(raw) if raw is not None else None)
+        return {"settled_at": int.from_bytes(rest, "big") / 1000}
+
+
+def _host_told(row: rows.HostRow) -> dict[str, object]:
+    return {
+        "state": row.state,
+        "addresses": row.addresses,
+        "queued": row.queued,
+        "pages": row.pages,
+        "failures_in_a_row": row.streak,
+        "rest_until": row.rest_until,
+        "closed_for": row.closed_for,
+        "typed": row.typed,
+    }
+
+
+def _entry_told(entry: rows.Entry | None) -> dict[str, object]:
+    if entry is None:
+        return {}
+    return {"via": entry.via, "depth": entry.depth, "hops": entry.hops, "attempt": entry.attempt, "lost": entry.lost}
+
+
+def _named(error: Exception, path: Path) -> Exception:
+    """Name what RocksDB says: held, no space, or damaged."""
+    text = str(error)
+    if "lock" in text.lower() and "IO error" in text:
+        return CannotHold(f"{path} is open in another process")
+    return DiskTrouble(f"{path}: {text[:300]}")
