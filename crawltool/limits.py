@@ -18,7 +18,7 @@ HTML_DEPTH_MAX = 512  # nesting of elements: lexbor's time grows with its square
 HTML_NODES_MAX = 300_000
 
 ROBOTS_BYTES_MAX = 500 * KIB  # RFC 9309 section 2.5: at least 500 kibibytes
-ROBOTS_LINE_BYTES_MAX = 8 * 2083  # of one line this much is read, as by Google's parser
+ROBOTS_LINE_BYTES_MAX = 8 * 2083 - 1  # of one line this much is read, as by Google's parser
 ROBOTS_RULES_BYTES_MAX = 640 * KIB  # of our group, as JSON: it crosses a pipe in an outcome
 ROBOTS_SITEMAPS_BYTES_MAX = 64 * KIB  # as JSON, in the same outcome
 ROBOTS_HOPS_MAX = 5  # RFC 9309 section 2.3.1.2
@@ -39,6 +39,9 @@ RETURNED_WAIT_S_MAX = 64  # 1 s, doubling
 RETURNED_MAX = 16  # times in a row that fetch may give a URL back, then failed(returned) (law 11)
 BUSY_MAX = 10  # 429 and 503 answers of one URL on a host that is well otherwise, then failed(busy) (law 11)
 ADDRESS_TTL_S = 300  # getaddrinfo tells no TTL
+ADDRESS_RETRY_S = 5  # a temporary failure is remembered this long: all links of a page ask for the same name
+ADDRESSES_MAX = 100_000  # names in the address cache, about 40 MB
+DNS_STUCK_FACTOR = 3  # threads stuck in the system's resolver, in look-ups at once
 LEASE_S = 600
 LEASE_TOTALS_MIN = 3  # a lease is at least so many total timeouts, else 78
 
@@ -59,7 +62,7 @@ PIPE_READ_BYTES = 1 * MIB
 
 LOG_FRAME_AGE_S = 5.0  # crawltool log -f is never further behind
 LOG_FRAME_BYTES = 1 * MIB
-LOG_FILE_BYTES = 256 * MIB
+LOG_FILE_BYTES = 64 * MIB  # unpacked once at start to find the last seq: 0.3 s
 WARC_FILE_BYTES = 1_000_000_000  # IIPC guideline
 WARC_WRITE_BYTES = 4 * MIB  # members of a group are joined up to this for one write
 WARC_FILES_OPEN_MAX = 16  # descriptors a reader keeps

@@ -95,6 +95,10 @@ class Lock:
             assert os.pwrite(self._descriptor, data, 0) == len(data), self.path
             os.fsync(self._descriptor)
 
+    def share(self) -> None:
+        """Let other shared holders in beside this one; the kernel may let an exclusive one pass in between."""
+        grab(self._descriptor, shared=True, wait=True)
+
     def release(self) -> None:
         """Let go; a second call does nothing."""
         if self._descriptor >= 0:

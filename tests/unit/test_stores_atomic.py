@@ -66,3 +66,11 @@ def test_shared_locks_keep_an_exclusive_one_out(tmp_path: Path) -> None:
     with atomic.lock(path, shared=True), atomic.lock(path, shared=True), pytest.raises(CannotHold):
         atomic.lock(path)
     atomic.lock(path, wait=True).release()
+
+
+def test_an_exclusive_holder_may_let_shared_ones_in(tmp_path: Path) -> None:
+    with atomic.lock(tmp_path / "writers") as held:
+        held.share()
+        atomic.lock(tmp_path / "writers", shared=True).release()
+        with pytest.raises(CannotHold):
+            atomic.lock(tmp_path / "writers")
