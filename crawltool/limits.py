@@ -80,4 +80,6 @@ SEEN_LAYER_KEYS = 2_000_000  # first Bloom layer: 2.4 MB at 1 %
 SEEN_GROWTH = 8
 SEEN_SNAPSHOT_KEYS = 1_000_000  # new keys between snapshots: 1 s of replay at start
 GRACE_S = 8.0  # after the first signal
+PIPE_BYTES = 1 * MIB  # asked of the kernel for the pipes of crawl; its own limit may be lower
+DRAIN_S_MAX = 60.0  # after which crawl kills a stage that does not end: dedup may have much to write
 GRACE_MARGIN_S = 4.0  # beyond the grace: the stages behind fetch settle what it gave back; then a hard stop

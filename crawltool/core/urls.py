@@ -95,6 +95,11 @@ def key_form(url: Url) -> str:
     return href[: len(href) - len(target)] + _FIXABLE.sub(_fixed, target)
 
 
+def safe_form(target: str) -> str:
+    """Give the normal form of a path and query alone; robots rules are compared in it."""
+    return target if _FIXABLE.search(target) is None else _FIXABLE.sub(_fixed, target)
+
+
 def key(url: Url) -> bytes:
     """Give the 16 bytes under which a URL is known (of KEY_VERSION)."""
     return xxhash.xxh3_128_digest(key_form(url).encode())
@@ -173,4 +178,4 @@ def _fixed(match: re.Match[str]) -> str:
     if digits is not None:
         octet = int(digits, 16)
         return chr(octet) if octet in _UNRESERVED else f"%{octet:02X}"
-    return "".join(f"%{octet:02X}" for octet in match[0].encode())
+    return "".join(f"%{octet:02X}" for octet in match[0].encode("utf-8", "replace"))
