@@ -14,7 +14,7 @@ from crawltool.core.admission import Offer
 from crawltool.core.book import Book
 from crawltool.core.hosts import Host
 from crawltool.core.ledger import bump
-from crawltool.core.robots import availability
+from crawltool.core.verdicts import availability
 from crawltool.core.rows import Entry, Lease, RobotsRow, Table
 from crawltool.core.urls import key as url_key
 from crawltool.core.urls import split

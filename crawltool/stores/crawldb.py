@@ -32,7 +32,7 @@ def _options(cache: Any, *, points: bool) -> Any:
     blocks = rocksdict.BlockBasedOptions()
     blocks.set_block_cache(cache)
     if points:
-        blocks.set_bloom_filter(10.0, False)
+        blocks.set_bloom_filter(10, False)
         blocks.set_cache_index_and_filter_blocks(True)
     options.set_block_based_table_factory(blocks)
     return options
@@ -87,7 +87,7 @@ class CrawlDb:
 
     def known(self, keys: list[bytes]) -> list[bytes | None]:
         """Give the KNOWN rows of many keys."""
-        found: list[bytes | None] = self._tables[Table.KNOWN].get(keys)  # type: ignore[arg-type]
+        found: list[bytes | None] = self._tables[Table.KNOWN].get(list[Any](keys)) or []
         return found
 
     def get(self, table: Table, key: bytes) -> bytes | None:
