@@ -63,6 +63,8 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 def run() -> NoReturn:
     """Run the command line and exit. The only sys.exit of the project."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see __main__.py
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     voice = Voice()
     sys.exit(main(sys.argv[1:], voice))
 

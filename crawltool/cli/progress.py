@@ -1,0 +1,167 @@
+"""What does a person see while a crawl runs, and what is said at its end?
+
+On a terminal one live line, redrawn from CRAWL/status.json; without one, a plain line every ten seconds. The sentences
+of the start (how long it may take, what would shorten it) and of the summary are made here. The door of rich, which is
+imported only on a terminal. Called by cli/crawl.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crawltool.cli.units import spoken_duration, spoken_size
+from crawltool.cli.voice import Voice
+
+PLAIN_EVERY_S = 10.0
+REDRAW_EVERY_S = 0.5
+LISTED = 12  # hosts or reasons named in the summary
+
+
+class Status(msgspec.Struct):
+    """The part of status.json that is shown; it is written by the frontier each second."""
+
+    pages: int = 0
+    ok_pages: int = 0
+    bytes: int = 0
+    queued: int = 0
+    leased: int = 0
+    done: int = 0
+    duplicates: int = 0
+    failed: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    verdicts: dict[str, int] = {}
+    out_of_scope: dict[str, int] = {}
+    hosts_waiting: int = 0
+    hosts_ready: int = 0
+    hosts_closed: dict[str, str] = {}
+    hosts_resting: dict[str, float] = {}
+    elapsed_s: float = 0.0
+    rate: float = 0.0
+    expected_s: float = 0.0
+    slowest_host: str = ""
+
+
+def read(directory: Path) -> Status:
+    """Read status.json; an empty one when there is none yet."""
+    try:
+        return msgspec.json.decode((directory / "status.json").read_bytes(), type=Status)
+    except (OSError, msgspec.MsgspecError):
+        return Status()
+
+
+def line(status: Status) -> str:
+    """Say where the crawl is, in one line."""
+    errors = sum(status.failed.values())
+    parts = [f"{status.pages:,} pages", f"{status.rate:.1f}/s", spoken_size(status.bytes), f"{status.queued:,} queued"]
+    if errors:
+        worst = ", ".join(f"{name} {count:,}" for name, count in largest(status.failed, 3))
+        parts.append(f"{errors:,} failed ({worst})")
+    parts.append(f"{status.hosts_waiting:,} hosts waiting")
+    if status.expected_s >= 1:
+        parts.append(f"about {spoken_duration(status.expected_s)} for what is queued")
+    return " · ".join(parts)
+
+
+def largest(counts: Mapping[str, int], at_most: int) -> list[tuple[str, int]]:
+    """Give the largest counts."""
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:at_most]
+
+
+class Progress:
+    """Shows the status while the ring runs. Use as a context; call it at every tick."""
+
+    def __init__(self, directory: Path, voice: Voice) -> None:
+        self._directory, self._voice = directory, voice
+        self._live: Any = None
+        self._next_at = time.monotonic() + (REDRAW_EVERY_S if voice.on_terminal else PLAIN_EVERY_S)
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether a line is redrawn, so that what the stages say must go above it."""
+        return self._voice.on_terminal and not self._voice.quiet
+
+    def __enter__(self) -> Progress:
+        if self.is_live:
+            from rich.console import Console
+            from rich.live import Live
+
+            # No refresh thread: signals must find the main thread alone.
+            self._live = Live("", console=Console(stderr=True), auto_refresh=False, transient=True, redirect_stdout=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def tick(self, words: bytes) -> None:
+        """Show what the stages said, and from time to time the status."""
+        if words and self._live is not None:
+            self._live.console.out(words.decode(errors="replace").rstrip("\n"), highlight=False)
+        now = time.monotonic()
+        if now < self._next_at:
+            return
+        if self._live is not None:
+            from rich.text import Text
+
+            self._next_at = now + REDRAW_EVERY_S
+            self._live.update(Text(line(read(self._directory)), no_wrap=True, overflow="ellipsis"), refresh=True)
+        else:
+            self._next_at = now + PLAIN_EVERY_S
+            status = read(self._directory)
+            self._voice.say(line(status), pages=status.pages, queued=status.queued, failed=status.failed)
+
+
+def opening(hosts: int, params: Mapping[str, Any], before: Status) -> str:
+    """Say what the crawl may take, and what would shorten it."""
+    rest_s, slots = params["delay"], params["per_host"]
+    pace_s = max(rest_s, 0.001) / slots
+    if before.queued:
+        took = f"{before.pages:,} pages are here and {before.queued:,} URLs queued"
+        return f"resuming: {took}, about {spoken_duration(before.expected_s)} for these at the present pace"
+    hosts = max(hosts, 1)
+    pages = params["max_pages"] or 1000
+    said = f"{hosts:,} host{'s' if hosts > 1 else ''} to begin with, each asked at most once in {spoken_duration(pace_s)}"
+    said += f": {pages:,} pages take at least {spoken_duration(pages / hosts * pace_s)}"
+    if rest_s >= 0.5:
+        said += ". A smaller --delay or a larger --per-host shortens it, on hosts whose owner agrees; more hosts run side by side"
+    return said
+
+
+def closing(status: Status, took_s: float, pages_before: int) -> str:
+    """Give the one-line summary."""
+    fresh = status.pages - pages_before
+    parts = [f"{status.pages:,} pages" + (f" ({fresh:,} in this run)" if pages_before else ""), spoken_size(status.bytes)]
+    parts.append(spoken_duration(took_s))
+    for word, counts in (("failed", status.failed), ("refused", status.refused)):
+        if counts:
+            parts.append(f"{sum(counts.values()):,} {word}")
+    if status.queued + status.leased:
+        parts.append(f"{status.queued + status.leased:,} left to do")
+    return ", ".join(parts)
+
+
+def details(status: Status, directory: Path) -> list[str]:
+    """Give the rest of the summary, a line for each thing that a person may want to know."""
+    said = []
+    if status.verdicts:
+        said.append("answers: " + _listed(status.verdicts))
+    for word, counts in (("failed", status.failed), ("refused", status.refused), ("out of scope", status.out_of_scope)):
+        if counts:
+            said.append(f"{word}: " + _listed(counts))
+    said += [f"host {name} was given up: {why}" for name, why in list(status.hosts_closed.items())[:LISTED]]
+    said += [f"host {name} rests for {spoken_duration(s)} yet" for name, s in list(status.hosts_resting.items())[:LISTED]]
+    said.append(f"files: {directory}/warc (archives), {directory}/pages (text), {directory}/outcomes (log)")
+    said.append(f"look with: crawltool log -C {directory}, crawltool why URL -C {directory}")
+    return said
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    items: Iterable[str] = (f"{name} {count:,}" for name, count in largest(counts, LISTED))
+    return ", ".join(items) + (" …" if len(counts) > LISTED else "")
