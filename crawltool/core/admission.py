@@ -14,7 +14,7 @@ from crawltool.core.book import Book
 from crawltool.core.ledger import bump
 from crawltool.core.rows import Entry, Table
 from crawltool.core.scope import Scope
-from crawltool.core.urls import Url, split, why_not
+from crawltool.core.urls import Url, key_of_form, split, why_not
 from crawltool.core.urls import key as url_key
 
 RECENT_MAX = 100_000  # URL texts of one generation that need no look-up
@@ -30,6 +30,7 @@ class Bounds:
     max_pages_host: int | None = 10_000  # not for hosts the operator typed
     max_pages: int | None = None
     max_bytes: int | None = None
+    shard: tuple[int, int] | None = None  # (i, n): only the hosts of share i of n, by hash of the name
 
 
 @dataclass(slots=True)
@@ -107,10 +108,16 @@ class Admission:
                 self.book.put(Table.META, b"scope:" + entry.encode(), b"1")
                 if not offer.typed:
                     self.news.append(f"{offer.via} redirects to {url.href}: {entry} joins the scope")
-        reason = self.scope.judge(url)
+        reason = self.scope.judge(url) or self._other_shard(url.host)
         if reason is not None:
             self.book.ledger.out(reason, url.host)
         return reason is None
+
+    def _other_shard(self, host: str) -> str | None:
+        if self.bounds.shard is None:
+            return None
+        index, count = self.bounds.shard
+        return None if int.from_bytes(key_of_form(host)[:8], "big") % count == index % count else "other_shard"
 
     def _enter(self, offer: Offer, url: Url, key: bytes, state: bytes | None, now: float) -> None:
         entry = Entry(

@@ -238,6 +238,8 @@ class Frontier:
         book = self.book
         if book.closing:
             return now
+        while book.expiries and book.expiries[0][1] not in book.leases:
+            heapq.heappop(book.expiries)
         lease_end = book.expiries[0][0] if book.expiries else inf
         if room_left <= 0:
             return lease_end

@@ -1,0 +1,100 @@
+"""crawltool frontier: the one owner of a crawl's state, reading outcomes and writing targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crawltool import limits
+from crawltool.cli.command import Command
+from crawltool.cli.options import use
+from crawltool.errors import BadPolicy
+
+DESCRIPTION = """Decide which URL is fetched next, and when.
+
+Reads outcomes (with their links) and candidates from the input and from DIR/inbox, keeps all state in DIR/frontier.db, and
+writes targets. A target leaves only when its lease is on disk, and only when the clocks of its host and its address allow it.
+One frontier runs on a directory; everything else may run many times and be killed at any instant."""
+EXAMPLES = """
+crawltool init -C c --contact me@example.org
+crawltool seed https://example.org/ -o spool:c/inbox
+mkfifo loop
+crawltool frontier -C c --until-idle < loop | crawltool fetch -C c | crawltool parse -C c | crawltool dedup -C c > loop
+crawltool frontier -C c -i spool:c/outcomes-spool -o spool:c/targets
+"""
+NOTES = """
+Without --until-idle the frontier waits for more candidates for ever. With it, it ends when no lease is out, nothing is queued
+that a limit still lets go, and the inbox is empty and has no writer: it closes its output, reads its input to the end, and
+exits. A host that fails five times in a row is given up until the next run; hosts that ask for longer rests than --max-rest
+end the run with 75.
+"""
+
+
+@click.command("frontier", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES)
+@use("directory", "scope", "politeness", "concurrency", "timeout_total", "lease", "room", "limits", "input", "output", "strict")
+@click.option("--until-idle", is_flag=True, envvar="CRAWLTOOL_UNTIL_IDLE", help="End when the crawl is complete.")
+def command(dir: Path, until_idle: bool, input: str, output: str, **given: Any) -> None:
+    """Run the frontier of a crawl directory."""
+    import trio
+
+    from crawltool.stages import frontier, sinks, sources
+    from crawltool.stages.drain import TrioDrain
+    from crawltool.stores import spool
+
+    settings = settings_of(dir, until_idle, output, given)
+
+    async def run() -> None:
+        with TrioDrain() as drain:
+            inbox = sources.open_async_source(f"spool:{spool.create(dir / 'inbox')}", endless=True)
+            source = sources.open_async_source(input)
+            stage = frontier.FrontierStage(settings, source, inbox, sinks.open_async_sink(output), drain)
+            await stage.run()
+
+    trio.run(run)
+
+
+def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str, Any]) -> Any:
+    """Build the stage's settings. Raises BadPolicy when the lease is too short for an exchange."""
+    from crawltool.core.admission import Bounds
+    from crawltool.core.politeness import Policy
+    from crawltool.core.scope import ScopeRules
+    from crawltool.stages.frontier import Settings
+
+    least_s = limits.LEASE_TOTALS_MIN * given["timeout_total"]
+    if given["lease"] < least_s:
+        raise BadPolicy(
+            f"--lease {given['lease']:g} s is less than {limits.LEASE_TOTALS_MIN} × --timeout-total: make it {least_s:g} s"
+        )
+    return Settings(
+        dir=directory,
+        policy=Policy(
+            delay_s=given["delay"],
+            delay_factor=given["delay_factor"],
+            adaptive_max_s=given["adaptive_max"],
+            ip_delay_s=given["ip_delay"],
+            per_host=given["per_host"],
+            per_ip=given["per_ip"],
+            backoff_s=given["backoff"],
+            retries=given["retries"],
+            robots_ttl_s=given["robots_ttl"],
+            lease_s=given["lease"],
+        ),
+        bounds=Bounds(
+            max_depth=given["max_depth"],
+            max_url_bytes=given["max_url"],
+            max_queued_host=given["max_queued_host"],
+            max_pages_host=given["max_pages_host"],
+            max_pages=given["max_pages"],
+            max_bytes=given["max_bytes"],
+            shard=given["shard"],
+        ),
+        scope=ScopeRules(given["scope"], tuple(given["include"]), tuple(given["exclude"])),
+        room=given["room"] or 2 * given["concurrency"],
+        until_idle=until_idle,
+        max_rest_s=given["max_rest"],
+        max_time_s=given["max_time"],
+        strict=given["strict"],
+        voids_leases=not output.startswith("spool:"),
+    )
