@@ -1,7 +1,8 @@
-"""How do records reach a stage, and how do they leave it?
+"""How do records reach a synchronous filter, and how do they leave it?
 
-The one name under which stages use stages/where (the grammar of WHERE, lines, bad lines), stages/sources (batches in)
-and stages/sinks (lines out). A filter is:
+The one name under which parse, dedup and seed use stages/where (the grammar of WHERE, lines, bad lines), stages/feeds
+(batches in) and stages/outlets (lines out). The trio stages import stages/sources and stages/sinks instead, which wait by
+trio: a filter does not pay for its import. A filter is:
 
     with FilterDrain() as drain:
         source, sink = open_source(settings.input, drain), open_sink(settings.output, parse_routes(settings.routes))
@@ -13,22 +14,17 @@ and stages/sinks (lines out). A filter is:
 
 from __future__ import annotations
 
-from crawltool.stages.sinks import AsyncSink, Sink, open_async_sink, open_sink, parse_routes
-from crawltool.stages.sources import AsyncSource, Batch, Inputs, Source, open_async_source, open_source
+from crawltool.stages.feeds import Batch, Source, open_source
+from crawltool.stages.outlets import Sink, open_sink, parse_routes
 from crawltool.stages.where import Splitter, Trouble, Where, open_file, parse, paths, shown
 
 __all__ = [
-    "AsyncSink",
-    "AsyncSource",
     "Batch",
-    "Inputs",
     "Sink",
     "Source",
     "Splitter",
     "Trouble",
     "Where",
-    "open_async_sink",
-    "open_async_source",
     "open_file",
     "open_sink",
     "open_source",

@@ -1,90 +1,49 @@
-"""Where do a stage's records go, and when are they published?
+"""How does a trio stage publish without standing still: the frontier its targets, fetch its outcomes?
 
-publish() is one write of all lines; it returns when they are in the pipe, in the file, or in a published segment of a
-spool: only then may the input be let go (law 4). --route sends records of one type elsewhere, before the others go.
-When the reader has gone publish() raises ReaderGone once and drops what comes later, so that fetch can finish its WARC
-files. Sink is for synchronous filters, AsyncSink for frontier and fetch. Seen from other stages this file is a part of
-stages/lines.
+Any task may publish; the call returns when its lines are in the pipe, the file, or a published segment of a spool (law 4).
+The frontier calls it in a writer task of its own, so that it never waits on a write. When the reader has gone publish()
+raises ReaderGone once and drops what comes later, so that fetch can finish its WARC files. Called by frontier and fetch.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import select
 import stat
-import time
 from collections.abc import Mapping, Sequence
 
 import trio
 
-from crawltool import limits, records
-from crawltool.errors import Misuse
-from crawltool.stages import where as places
+from crawltool import limits
 from crawltool.stages.drain import ReaderGone
-from crawltool.stages.where import Where
-from crawltool.stores import atomic
+from crawltool.stages.outlets import GONE_ERRNOS, FileOutlet, Outlet, SpoolOutlet, open_outlet, parse_routes, room_waits, sort
 from crawltool.stores.spool import SpoolWriter
 
+__all__ = ["AsyncSink", "open_async_sink", "parse_routes"]
+
 PIPE_BUF = 4096  # what poll(2) promises a writer; POSIX promises 512
-ROOM_WAIT_S = (0.01, 0.2)  # between looks at a full spool: first and longest
-GONE_ERRNOS = frozenset({errno.EPIPE, errno.ECONNRESET})
 
 
-class Outlet:
-    """One place to write to. write() publishes and may block; awrite() is the same for trio."""
+class AsyncOutlet:
+    """One place to write to; this one is for places that do not make one wait (files, null)."""
 
-    def write(self, lines: Sequence[bytes]) -> None:
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+
+    async def write(self, lines: Sequence[bytes]) -> None:
         """Publish lines."""
-
-    async def awrite(self, lines: Sequence[bytes]) -> None:
-        """Publish lines, letting other tasks run meanwhile."""
-        self.write(lines)
+        self._outlet.write(lines)
         await trio.lowlevel.checkpoint()
 
     async def flush(self) -> None:
-        """Publish what a cancelled awrite() left over."""
+        """Publish what a cancelled write left over."""
 
     def close(self, *, end: bool = False) -> None:
         """Let go; end: nothing will ever be added (spools)."""
+        self._outlet.close(end=end)
 
 
-class FileOutlet(Outlet):
-    """A file or a descriptor that takes all there is: an append-only file, or a pipe written with blocking writes."""
-
-    def __init__(self, fd: int, name: str) -> None:
-        self.fd, self.name = fd, name
-
-    def write(self, lines: Sequence[bytes]) -> None:
-        """Write all lines with one write(2) (more only when the system takes less)."""
-        view = memoryview(b"".join(lines))
-        with atomic.disk(self.name):
-            while view:
-                view = view[self._write_some(view) :]
-
-    def _write_some(self, view: memoryview) -> int:
-        try:
-            return os.write(self.fd, view)
-        except BlockingIOError:  # somebody who shares this descriptor made it non-blocking
-            select.select([], [self.fd], [])
-            return 0
-        except OSError as error:
-            if error.errno in GONE_ERRNOS:
-                raise ReaderGone from None
-            raise
-
-    def close(self, *, end: bool = False) -> None:
-        """Close, so that the reader sees the end; a standard descriptor is left pointing nowhere."""
-        if self.fd > 2:
-            os.close(self.fd)
-            return
-        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        os.dup2(nowhere, self.fd)
-        os.close(nowhere)
-
-
-class PipeOutlet(FileOutlet):
+class PipeOutlet(AsyncOutlet):
     """A pipe, FIFO, socket or terminal written from trio.
 
     O_NONBLOCK belongs to the open file, which the shell, stderr and our neighbours may share, so it is set on a second
@@ -92,14 +51,15 @@ class PipeOutlet(FileOutlet):
     """
 
     def __init__(self, fd: int, name: str) -> None:
-        super().__init__(fd, name)
+        super().__init__(FileOutlet(fd, name))
+        self.fd = fd
         self._own: int | None = None
         self._rest = memoryview(b"")
         self._turn = trio.Lock()
         with contextlib.suppress(OSError):
             self._own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 
-    async def awrite(self, lines: Sequence[bytes]) -> None:
+    async def write(self, lines: Sequence[bytes]) -> None:
         """Write all lines. Cancelled in the middle of a line, it keeps the rest, which the next write sends first."""
         async with self._turn:
             await self._send()
@@ -136,33 +96,29 @@ class PipeOutlet(FileOutlet):
         super().close()
 
 
-class SpoolOutlet(Outlet):
-    """A spool. A forward spool that is full makes the writer wait."""
+class SpoolGatherer(AsyncOutlet):
+    """A spool: lines of many tasks become one segment."""
 
-    def __init__(self, writer: SpoolWriter) -> None:
-        self.writer = writer
+    def __init__(self, outlet: SpoolOutlet) -> None:
+        super().__init__(outlet)
+        self.writer: SpoolWriter = outlet.writer
         self._pending: list[bytes] = []
-        self._added = self._published = 0  # lines, ever
-        self._closes_at = 0.0  # trio time at which the segment of the pending lines closes
-        self._is_full = trio.Event()
+        self._size = self._added = self._published = 0  # bytes pending; lines, ever
         self._turn = trio.Lock()
+        self._begin_segment()
 
-    def write(self, lines: Sequence[bytes]) -> None:
-        """Publish a segment at once (or several): the filter's batch is what fills it."""
-        pause = ROOM_WAIT_S[0]
-        while self.writer.full():
-            time.sleep(pause)
-            pause = min(pause * 2, ROOM_WAIT_S[1])
-        self.writer.publish(lines)
+    def _begin_segment(self) -> None:
+        self._closes_at, self._is_full = trio.current_time() + limits.SEGMENT_AGE_S, trio.Event()
 
-    async def awrite(self, lines: Sequence[bytes]) -> None:
-        """Add lines to the pending segment and return when that is published: at SEGMENT_AGE_S at the latest, room given."""
+    async def write(self, lines: Sequence[bytes]) -> None:
+        """Add lines to the pending segment; return when it is published: at SEGMENT_AGE_S at the latest, given room."""
         if not self._pending:
-            self._closes_at, self._is_full = trio.current_time() + limits.SEGMENT_AGE_S, trio.Event()
+            self._begin_segment()
         self._pending += lines
+        self._size += sum(map(len, lines))
         self._added += len(lines)
         mine = self._added
-        if len(self._pending) >= self.writer.records_max or sum(map(len, self._pending)) >= limits.SEGMENT_BYTES_MAX:
+        if len(self._pending) >= self.writer.records_max or self._size >= limits.SEGMENT_BYTES_MAX:
             self._is_full.set()
         with trio.move_on_at(self._closes_at):
             await self._is_full.wait()
@@ -176,120 +132,41 @@ class SpoolOutlet(Outlet):
             await self._publish_pending()
 
     async def _publish_pending(self) -> None:
-        pause = ROOM_WAIT_S[0]
-        while self.writer.full():
+        for pause in room_waits():
+            if not self.writer.full():
+                break
             await trio.sleep(pause)
-            pause = min(pause * 2, ROOM_WAIT_S[1])
-        lines = self._pending[:]
-        # Not abandoned when cancelled: a segment is in or not, and we know which.
+        lines, size = self._pending[:], self._size
+        # Not abandoned when cancelled: a segment is in or it is not, and we know which.
         await trio.to_thread.run_sync(self.writer.publish, lines)
         del self._pending[: len(lines)]
+        self._size -= size
         self._published += len(lines)
         if self._pending:  # came while the thread wrote: their segment begins now
-            self._closes_at, self._is_full = trio.current_time() + limits.SEGMENT_AGE_S, trio.Event()
-
-    def close(self, *, end: bool = False) -> None:
-        """Let go of the spool; with end its readers end when they have read it."""
-        self.writer.close(end=end)
+            self._begin_segment()
 
 
-def parse_routes(routes: Sequence[str]) -> dict[str, str]:
-    """Read the values of --route, TYPE=WHERE. Raises Misuse."""
-    found: dict[str, str] = {}
-    for route in routes:
-        kind, equals, where = route.partition("=")
-        if not equals or kind not in records.TYPES:
-            raise Misuse(f"--route {route}: write TYPE=WHERE with one of {', '.join(records.TYPES)}")
-        found[kind] = where
-    return found
-
-
-def _open_outlet(text: str, *, stdout: int, records_max: int, depth_max: int | None, durable: bool, in_trio: bool) -> Outlet:
-    place = places.parse(text)
-    if place.kind == "null":
-        return Outlet()
-    if place.kind == "spool":
-        return SpoolOutlet(SpoolWriter(place.name, records_max=records_max, depth_max=depth_max, durable=durable))
-    fd = stdout if place.kind == "std" else _open_file(place)
-    return PipeOutlet(fd, text) if in_trio and not stat.S_ISREG(os.fstat(fd).st_mode) else FileOutlet(fd, text)
-
-
-def _open_file(place: Where) -> int:
-    """Open a file for appending: an interrupted stage that is run again must not wipe out what it had written."""
-    if place.kind == "set" or place.name.endswith((".zst", ".gz")):
-        raise Misuse(f"{place.name}: records are written to a plain file, or to spool:DIR")
-    with atomic.disk(place.name):
-        fd = os.open(place.name, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):  # a FIFO: opened for writing only, else a gone reader is never seen
-        os.close(fd)
-        return os.open(place.name, os.O_WRONLY | os.O_CLOEXEC)
-    size = os.fstat(fd).st_size
-    if size and os.pread(fd, 1, size - 1) != b"\n":
-        os.write(fd, b"\n")  # a kill tore the last line; the next record gets its own
-    return fd
-
-
-class _Routes:
-    """Which line goes to which outlet."""
-
-    def __init__(self, main: Outlet, routes: Mapping[str, Outlet]) -> None:
-        self.main, self.routes = main, dict(routes)
-        self.gone = False  # the reader of the main output has gone
-
-    def sort(self, lines: Sequence[bytes]) -> list[tuple[Outlet, Sequence[bytes]]]:
-        """Give what each outlet gets, the main one last (a text before its outcome)."""
-        if not self.routes:
-            return [(self.main, lines)] if lines else []
-        sorted_: dict[str | None, list[bytes]] = {}
-        for line in lines:
-            kind = records.type_of(line)
-            sorted_.setdefault(kind if kind in self.routes else None, []).append(line)
-        rest = sorted_.pop(None, None)
-        found: list[tuple[Outlet, Sequence[bytes]]] = [(self.routes[str(kind)], some) for kind, some in sorted_.items()]
-        return [*found, (self.main, rest)] if rest else found
-
-    def all(self) -> list[Outlet]:
-        """Give every outlet, the main one last."""
-        return [*self.routes.values(), self.main]
-
-
-class Sink(_Routes):
-    """For synchronous filters."""
-
-    def publish(self, lines: Sequence[bytes]) -> None:
-        """Publish lines, each with its newline, with one write. Raises ReaderGone, DiskTrouble."""
-        if self.gone:
-            return
-        for outlet, some in self.sort(lines):
-            try:
-                outlet.write(some)
-            except ReaderGone:
-                self.gone = True
-                raise
-
-    def close(self, *, end: bool = False) -> None:
-        """Let go of all outlets; end: at the natural end of input, so that a spool's readers end too."""
-        for outlet in self.all():
-            outlet.close(end=end)
-
-
-class AsyncSink(_Routes):
+class AsyncSink:
     """For trio stages; any task may publish."""
+
+    def __init__(self, main: AsyncOutlet, routes: Mapping[str, AsyncOutlet] | None = None) -> None:
+        self.main, self.routes = main, dict(routes or {})
+        self.gone = False  # the reader has gone; what is published now is dropped
 
     async def publish(self, lines: Sequence[bytes]) -> None:
         """Publish lines, each with its newline. Raises ReaderGone, DiskTrouble."""
         if self.gone:
             return
-        for outlet, some in self.sort(lines):
+        for outlet, some in sort(lines, self.main, self.routes):
             try:
-                await outlet.awrite(some)
+                await outlet.write(some)
             except ReaderGone:
                 self.gone = True
                 raise
 
     async def aclose(self, *, end: bool = False) -> None:
-        """Publish what cancelled calls left over, then let go; the reader sees the end of file."""
-        for outlet in self.all():
+        """Publish what cancelled calls left over, then let go: the reader sees the end. Raises ReaderGone, DiskTrouble."""
+        for outlet in (*self.routes.values(), self.main):
             try:
                 if not self.gone:
                     await outlet.flush()
@@ -297,30 +174,21 @@ class AsyncSink(_Routes):
                 outlet.close(end=end)
 
 
-def open_sink(
-    where: str,
-    routes: Mapping[str, str] | None = None,
-    *,
-    depth_max: int | None = limits.SPOOL_DEPTH_MAX,
-    stdout: int = 1,
-) -> Sink:
-    """Open places for a synchronous filter. depth_max: None for an inbox. Raises Misuse, CannotHold, DiskTrouble."""
-
-    def one(text: str) -> Outlet:
-        return _open_outlet(
-            text, stdout=stdout, records_max=limits.SEGMENT_RECORDS_MAX, depth_max=depth_max, durable=True, in_trio=False
-        )
-
-    return Sink(one(where), {kind: one(text) for kind, text in (routes or {}).items()})
-
-
 def open_async_sink(
     where: str, routes: Mapping[str, str] | None = None, *, targets: bool = False, depth_max: int | None = limits.SPOOL_DEPTH_MAX
 ) -> AsyncSink:
-    """Open places for a trio stage, inside trio.run. targets: the lines are the frontier's (small segments, no fsync)."""
+    """Open places for a trio stage, inside trio.run. targets: the lines are the frontier's. Raises as open_sink does."""
 
-    def one(text: str) -> Outlet:
-        most = limits.TARGET_SEGMENT_RECORDS_MAX if targets else limits.SEGMENT_RECORDS_MAX
-        return _open_outlet(text, stdout=1, records_max=most, depth_max=depth_max, durable=not targets, in_trio=True)
+    def one(text: str) -> AsyncOutlet:
+        return adapt(open_outlet(text, targets=targets, depth_max=depth_max))
 
     return AsyncSink(one(where), {kind: one(text) for kind, text in (routes or {}).items()})
+
+
+def adapt(outlet: Outlet) -> AsyncOutlet:
+    """Choose how trio writes to a place."""
+    if isinstance(outlet, SpoolOutlet):
+        return SpoolGatherer(outlet)
+    if isinstance(outlet, FileOutlet) and not stat.S_ISREG(os.fstat(outlet.fd).st_mode):
+        return PipeOutlet(outlet.fd, outlet.name)
+    return AsyncOutlet(outlet)
