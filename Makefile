@@ -1,0 +1,63 @@
+# make demo    crawl a miniature web on this machine; make demo URL=https://… CONTACT=you@… crawls a real site
+# make test    everything but bench and long simulations     make check   the quick part: lint, types, rooms, manual
+# make man     write man/ from the command line's own words  make sim, make crash, make bench   see tests/README.md
+#
+# Needs Python >= 3.11 and a package index. All that is installed goes into .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+URL ?=
+CONTACT ?=
+SEED ?=
+SEEDS ?= 200
+JOBS ?= 2
+
+.PHONY: demo test check man check-man bench sim crash clean
+.DEFAULT_GOAL = test
+
+# One stamp for each set of packages: a changed pyproject.toml installs again.
+$(VENV)/.run: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/.run
+
+demo: $(VENV)/.run
+ifeq ($(URL),)
+	PYTHONPATH=. $(BIN)/python examples/demo.py
+else
+	$(BIN)/crawltool crawl '$(URL)' $(if $(CONTACT),--contact '$(CONTACT)')
+endif
+
+check: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest tests/test_rooms.py
+	$(MAKE) --no-print-directory check-man
+
+test: check
+	$(BIN)/pytest -n $(JOBS) --dist loadfile
+
+man: $(VENV)/.run
+	$(BIN)/python -m crawltool.cli.manpages man
+
+check-man: $(VENV)/.run
+	$(BIN)/python -m crawltool.cli.manpages --check man
+
+sim: $(VENV)/.test
+	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+crash: $(VENV)/.test
+	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/crash
+
+bench: $(VENV)/.test
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf $(VENV) demo.crawl .mypy_cache .ruff_cache .pytest_cache
