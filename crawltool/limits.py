@@ -74,6 +74,7 @@ WARC_FILES_OPEN_MAX = 16  # descriptors a reader keeps
 WARC_RECORD_BYTES_MAX = 128 * MIB  # a record unpacked into memory; more is cut and flagged
 DIGESTS_MAP_BYTES = 256 * MIB  # address space, not disk; doubled when nearly full
 DIGESTS_ROOM_BYTES = 64 * MIB  # what one group may add: 1,000 keys touch a few thousand pages
+TEXT_BATCHES_MAX = 32  # batches dedup holds for a text whose outcome comes later: links of one page may lie between
 FRAME_READ_BYTES = 64 * KIB  # of a file of zstd frames at a time: frames are smaller, and the rest is copied
 FRAME_TORN_BYTES_MAX = 64 * MIB  # a torn last frame is shorter; longer is damage
 SIGNATURES_MAP_BYTES = 2048 * MIB  # address space, not disk; doubled when nearly full

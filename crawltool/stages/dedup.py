@@ -25,7 +25,7 @@ from typing import Protocol, Self
 
 import msgspec
 
-from crawltool import records
+from crawltool import limits, records
 from crawltool.core import neardup
 from crawltool.errors import DiskTrouble
 from crawltool.records import Dup, Locator, Page, Text
@@ -112,7 +112,7 @@ class Dedup:
     def __init__(self, pages: Pages, signatures: Signatures, lock: atomic.Lock | None = None) -> None:
         self.counts = Counts()
         self._pages, self._signatures, self._lock = pages, signatures, lock
-        self._texts: dict[str, Text] = {}  # by lease; at most those of the batch at hand and the one before
+        self._texts: dict[str, Text] = {}  # by lease; of limits.TEXT_BATCHES_MAX batches at most
         self._rows: list[bytes] = []  # decided, not yet in the journal
         self._catch_up()
 
@@ -133,16 +133,16 @@ class Dedup:
         """Filter to the end of the input. Whatever ends it, the disk is right."""
         held: list[Batch] = []
         for batch in source:
-            older = set(self._texts)
             lines = self.think(batch.lines)
             self.keep()
             sink.publish(lines)
             self.save(only_if_due=True)
-            self._drop_texts(older)
             held.append(batch)
-            if not self._texts:  # else an outcome in the next batch needs this one's last text
+            if len(held) > limits.TEXT_BATCHES_MAX:
+                self._drop_texts()
+            if not self._texts:  # else an outcome to come needs the text of a batch at hand: a replay must have both
                 release(held)
-        self._drop_texts(set(self._texts))
+        self._drop_texts()
         self.save()
         release(held)
         return self.counts
@@ -215,11 +215,10 @@ class Dedup:
         self._texts[text.lease] = text
         return True
 
-    def _drop_texts(self, leases: set[str]) -> None:
-        """Forget texts whose outcome did not come: it is the next line in whatever parse writes."""
-        for lease in leases & self._texts.keys():
-            del self._texts[lease]
-            self.counts.orphans += 1
+    def _drop_texts(self) -> None:
+        """Forget texts whose outcome did not come."""
+        self.counts.orphans += len(self._texts)
+        self._texts.clear()
 
     def _judge(self, line: bytes) -> bytes:
         """Give an outcome with what dedup knows about it."""
@@ -254,6 +253,14 @@ class Dedup:
             self._rows.append(_write_row(alias) + b"\n")
             self.counts.aliases += 1
         return Dup(kind="exact", of=original.url)
+
+    def _add_alias(self, head: _Head, number: int, original: Original) -> None:
+        """Record that a URL gave the body of an earlier page."""
+        assert head.digest is not None
+        row = AliasRow(url=head.url, of=original.url, digest=head.digest, fetched_at=head.fetched_at, warc=head.warc)
+        self._signatures.add_alias(number, head.url)
+        self._rows.append(_write_row(row) + b"\n")
+        self.counts.aliases += 1
 
     def _meet(self, head: _Head, text: Text | None) -> Dup | None:
         """Give a new body its row."""
