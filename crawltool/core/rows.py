@@ -26,6 +26,7 @@ class Table(IntEnum):
     OUTBOX = 6  # seq (8 bytes) -> crawl log line that may not be on disk yet
     META = 7  # counters, scope entries, serial numbers
     WAITING = 8  # due_at (8 bytes), serial (6) -> Entry: retries that wait outside their host's queue
+    SINCE = 9  # generation (4 bytes), URL key -> nothing: keys that the sieve's snapshot on disk lacks
 
 
 Save = list[tuple[Table, bytes, bytes | None]]  # None deletes

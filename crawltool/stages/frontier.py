@@ -235,6 +235,7 @@ class FrontierStage:
         turn.save += [(Table.META, applied_key(batch.name), b"1") for batch in batches if batch.name is not None]
         if turn.save:
             self.db.commit(turn.save)
+            self.db.keep_sieve()
         self._release(turn)
         self._keep_log(turn, now)
         for batch in batches:

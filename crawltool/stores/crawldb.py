@@ -1,11 +1,13 @@
 """The crawl database: what the frontier knows, kept in RocksDB so that it survives kill -9 at any byte.
 
-One write batch per turn, synced before targets leave (law 1). It answers core/book.Port: reads see what was committed.
-stages/frontier owns it; `CrawlDb.look` opens it for questions only, also while a crawl runs. The door of rocksdict.
+One write batch per turn, synced before targets leave (law 1). It answers core/book.Port: reads see what was committed; a
+sieve in front says which keys are certainly new (law 7). stages/frontier owns it; `CrawlDb.look` opens it for questions only, also
+while a crawl runs. The door of rocksdict.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from crawltool.core.rows import Save, Table
 from crawltool.core.urls import Url
 from crawltool.core.urls import key as url_key
 from crawltool.errors import BadPolicy, CannotHold, DiskTrouble, NoInput
+from crawltool.stores.seen import Seen, Snapshot
 
 VERSION = b"1"  # of the rows; another one is not opened
 MEMTABLE_BYTES = 32 * 1024 * 1024
@@ -62,7 +65,12 @@ class CrawlDb:
         self._handles = [self._db.get_column_family_handle(table.name.lower()) for table in Table]
         self._sync = rocksdict.WriteOptions()
         self._sync.sync = True
+        self._writing: threading.Thread | None = None
+        self._snapshot: Snapshot | None = None
+        self._seen: Seen | None = None
         self._check_version(read_only)
+        if not read_only:
+            self._seen = self._load_seen()
 
     @classmethod
     def look(cls, path: Path) -> CrawlDb:
@@ -86,7 +94,16 @@ class CrawlDb:
     # --- core/book.Port ---
 
     def known(self, keys: list[bytes]) -> list[bytes | None]:
-        """Give the KNOWN rows of many keys."""
+        """Give the KNOWN rows of many keys; those that the sieve calls new cost no read."""
+        if self._seen is not None:
+            maybe = self._seen.maybe
+            asked = [key for key in keys if maybe(key)]
+            if len(asked) < len(keys):
+                told = dict(zip(asked, self._known(asked), strict=True)) if asked else {}
+                return [told.get(key) for key in keys]
+        return self._known(keys)
+
+    def _known(self, keys: list[bytes]) -> list[bytes | None]:
         found: list[bytes | None] = self._tables[Table.KNOWN].get(list[Any](keys)) or []
         return found
 
@@ -114,6 +131,8 @@ class CrawlDb:
         """Write one batch and sync it. Raises DiskTrouble; then nothing of it counts."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         handles = self._handles
+        for key in self._new_keys(save):
+            batch.put(key, b"", handles[Table.SINCE])
         for table, key, value in save:
             if value is None:
                 batch.delete(key, handles[table])
@@ -123,6 +142,54 @@ class CrawlDb:
             self._db.write(batch, self._sync)
         except Exception as error:  # rocksdict raises plain Exception
             raise _named(error, self.path) from error
+
+    def _new_keys(self, save: Save) -> list[bytes]:
+        """Add a batch's new URL keys to the sieve; the result is their rows in SINCE."""
+        seen = self._seen
+        if seen is None:
+            return []
+        new = {key for table, key, _ in save if table is Table.KNOWN and not seen.maybe(key)}
+        seen.add(new)
+        return [since_key(seen.generation, key) for key in new]
+
+    # --- the sieve ---
+
+    def _load_seen(self) -> Seen:
+        """Load the sieve's last snapshot and add what came after it: a stale one alone would call known URLs new."""
+        seen = Seen.load(self.path.with_name("seen"))
+        trimmed = int(self.get(Table.META, b"trimmed") or b"-1")
+        if trimmed >= seen.generation:  # the snapshot is lost
+            seen.add(key for key, _ in self._each(Table.KNOWN))
+        seen.add(key[4:] for key, _ in self._each(Table.SINCE))
+        return seen
+
+    def _each(self, table: Table) -> Iterator[tuple[bytes, bytes]]:
+        start = b""
+        while rows_read := self.scan(table, start, b"\xff" * 64, 10_000):
+            yield from rows_read
+            start = rows_read[-1][0] + b"\0"
+
+    def keep_sieve(self) -> None:
+        """Write a snapshot of the sieve in a thread when one is due, and forget the rows that it makes needless.
+
+        Called between turns.
+        """
+        if self._writing is not None and not self._writing.is_alive():
+            assert self._snapshot is not None
+            self._trim(self._snapshot.generation)
+            self._writing = self._snapshot = None
+        if self._seen is not None and self._seen.is_due and self._writing is None:
+            self._snapshot = self._seen.freeze()
+            self._writing = threading.Thread(target=self._snapshot.write, daemon=True)
+            self._writing.start()
+
+    def _trim(self, generation: int) -> None:
+        if Seen.load(self.path.with_name("seen")).generation <= generation:
+            return  # the thread met a full disk: the rows stay
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        batch.delete_range(since_key(0, b""), since_key(generation + 1, b""), self._handles[Table.SINCE])
+        batch.put(b"trimmed", b"%d" % generation, self._handles[Table.META])
+        self._db.write(batch, self._sync)
 
     def forget_outbox(self, through: int) -> None:
         """Delete the crawl log lines up to a seq: they are on disk in outcomes/."""
@@ -176,6 +243,11 @@ class CrawlDb:
             raw = self.get(Table.QUEUE, rest) or self.get(Table.WAITING, rest)
             return _entry_told(rows.entry_of(raw) if raw is not None else None)
         return {"settled_at": int.from_bytes(rest, "big") / 1000}
+
+
+def since_key(generation: int, key: bytes) -> bytes:
+    """Give the SINCE key of a URL key."""
+    return generation.to_bytes(4, "big") + key
 
 
 def _host_told(row: rows.HostRow) -> dict[str, object]:

@@ -1,0 +1,63 @@
+"""core/hosts: the table is the law, and clocks come back from a restart no longer than they were."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawltool.core.hosts import FACTS_IGNORED, TRANSITIONS, Fact, Host, State, is_literal, restored_slots
+from crawltool.core.politeness import Slots
+from crawltool.core.queue import HostQueue
+from crawltool.core.rows import HostRow
+
+
+def host(state: State) -> Host:
+    return Host("a.example", HostRow(number=1, state=state.value, queued=1), HostQueue(b"", b"", more=False), Slots.all_free(1))
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("fact", list(Fact))
+def test_a_fact_moves_a_host_by_the_table_or_is_a_bug(state: State, fact: Fact) -> None:
+    subject = host(state)
+    if (state, fact) in TRANSITIONS:
+        subject.meet(fact)
+        assert subject.state is TRANSITIONS[state, fact]
+    elif (state, fact) in FACTS_IGNORED:
+        subject.meet(fact)
+        assert subject.state is state
+    else:
+        with pytest.raises(KeyError):
+            subject.meet(fact)
+
+
+def test_only_an_open_host_with_a_queue_may_be_asked() -> None:
+    subject = host(State.OPEN)
+    assert subject.ready_at() == 0.0
+    subject.parked = True
+    assert subject.ready_at() == float("inf")
+    assert host(State.NEW).ready_at() == float("inf")
+    assert host(State.CLOSED).ready_at() == float("inf")
+
+
+def test_a_rest_is_never_shortened() -> None:
+    subject = host(State.OPEN)
+    subject.rest_until(50.0, 10.0)
+    subject.rest_until(20.0, 5.0)
+    assert subject.ready_at() == 50.0
+
+
+def test_a_clock_that_was_set_back_does_not_make_a_rest_longer_than_it_was() -> None:
+    row = HostRow(number=1, slots=[5000.0], rest_s=3.0)
+    assert restored_slots(row, 1, 0, now=100.0).ready_at() == 103.0
+
+
+def test_a_clock_that_ran_on_leaves_the_slot_free() -> None:
+    assert restored_slots(HostRow(number=1, slots=[90.0], rest_s=3.0), 1, 0, now=100.0).ready_at() == 90.0
+
+
+def test_slots_that_leases_hold_are_not_free_after_a_restart() -> None:
+    assert restored_slots(HostRow(number=1, slots=[], rest_s=3.0), 1, 1, now=100.0).ready_at() == float("inf")
+
+
+@pytest.mark.parametrize(("name", "literal"), [("127.0.0.1", True), ("[::1]", True), ("1.example", False), ("a.b.c.d", False)])
+def test_a_literal_address_needs_no_lookup(name: str, literal: bool) -> None:
+    assert is_literal(name) is literal
