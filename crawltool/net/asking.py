@@ -111,28 +111,37 @@ def request_lines(request: Request, proxied: bool) -> tuple[bytes, str, list[str
     """Give the request's bytes as libcurl will send them, its request target and libcurl's header list.
 
     A string instead says why it cannot be sent: the target or a header would break the line. An absolute target goes
-    to an http proxy (RFC 9112 section 3.2.2). libcurl writes Host first and the other fields in the order given.
+    to an http proxy (RFC 9112 section 3.2.2). libcurl writes Host first, Connection last and the other fields as given.
     """
-    host = f"[{request.host}]" if ":" in request.host else request.host
-    default = 443 if request.scheme == "https" else 80
-    authority = host if request.port == default else f"{host}:{request.port}"
+    authority = _authority(request)
     target = f"http://{authority}{request.target}" if proxied and request.scheme == "http" else request.target
-    lines, listed, names = [], [], set()
+    host, connection = authority, "" if request.keep else "close"  # RFC 9112 section 9.6: say so when it is not kept
+    fields, names = [], set()
     for name, value in request.headers:
         low = name.lower()
         names.add(low)
         if low == "host":
-            authority = value
+            host = value
+        elif low == "connection":
+            connection = value
         else:
-            lines.append(f"{name}: {value}" if value else f"{name}:")
-        listed.append(f"{name}: {value}" if value else f"{name};")  # "Name:" would mean: do not send it
-    if not request.keep and "connection" not in names:
-        lines.append("Connection: close")  # RFC 9112 section 9.6: say so when the connection is not kept
-        listed.append("Connection: close")
-    text = "\r\n".join([f"{request.method} {target} HTTP/1.1", f"Host: {authority}", *lines, "", ""])
+            fields.append((name, value))
+    if connection:
+        fields.append(("Connection", connection))
+    lines = [f"{name}: {value}" if value else f"{name}:" for name, value in fields]
+    text = "\r\n".join([f"{request.method} {target} HTTP/1.1", f"Host: {host}", *lines, "", ""])
     if text.count("\n") != len(lines) + 3 or text.count("\r") != len(lines) + 3 or "\0" in text:
         return "a line break in the request"
     if not text.isascii() or " " in target:
         return "a character in the request that HTTP does not allow"
+    listed = [f"{name}: {value}" if value else f"{name};" for name, value in fields]  # "Name:" would mean: do not send it
+    if host != authority:
+        listed.append(f"Host: {host}")
     listed += [f"{name}:" for name in ("Accept", "User-Agent", "Proxy-Connection") if name.lower() not in names]
     return text.encode(), target, listed
+
+
+def _authority(request: Request) -> str:
+    """Give host and port as libcurl writes them in Host: the port only where it is not the scheme's own."""
+    host = f"[{request.host}]" if ":" in request.host else request.host
+    return host if request.port == (443 if request.scheme == "https" else 80) else f"{host}:{request.port}"

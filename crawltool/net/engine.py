@@ -27,7 +27,7 @@ from crawltool.errors import BadPolicy
 from crawltool.net import guard
 from crawltool.net.asking import EngineSettings, Exchange, Request
 from crawltool.net.body import Body, BodyMemory
-from crawltool.net.handle import Handle
+from crawltool.net.handle import Handle, KeptSockets, Shared
 from crawltool.net.waiting import Wait, best_wait
 
 __all__ = ["Body", "Engine", "EngineSettings", "Exchange", "Request"]
@@ -46,11 +46,9 @@ class Engine:
         self._flying: dict[int, Handle] = {}
         self._serial = 0
         self._timer_at = math.inf  # when libcurl wants to be called, trio's clock
-        self._asked: list[Handle] = []  # filled by callbacks: requests just sent
         self._late: list[tuple[float, int]] = []  # (trio's deadline of the first byte, serial): a heap
         self._trouble: BaseException | None = None  # of a callback, raised by the driver
         self._wait: Wait
-        self._pins: list[str] = []
 
     @property
     def in_flight(self) -> int:
@@ -58,17 +56,18 @@ class Engine:
         return len(self._flying)
 
     async def __aenter__(self) -> Engine:
-        self._ca_file = find_bundle(self.settings.ca_file)
         _raise_descriptor_limit()
-        if self.settings.proxy:
-            self._pins = await _pin_of(self.settings.proxy)
+        settings = self.settings
+        pins = await _pin_of(settings.proxy) if settings.proxy else []
+        kept = KeptSockets(settings.connections_kept)
+        self._shared = Shared(settings, find_bundle(settings.ca_file), self.memory, pins, kept)
         self._stack = AsyncExitStack()
         self._nursery = await self._stack.enter_async_context(trio.open_nursery())
-        self._wait = best_wait(self.settings.use_epoll, self._nursery)
+        self._wait = best_wait(settings.use_epoll, self._nursery)
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, self.settings.connections_kept)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.connections_kept)
         self._nursery.start_soon(self._drive)
         return self
 
@@ -98,13 +97,16 @@ class Engine:
         trio.ClosedResourceError when the engine is closed meanwhile. Cancelling returns everything.
         """
         refused = self._refuse(request)
-        handle = self._free.pop() if self._free else Handle(self.settings, self._ca_file, self.memory, self._pins, self._asked)
+        handle = self._free.pop() if self._free else Handle(self._shared)
         why = refused or handle.begin(request)
         if why is not None:
             self._free.append(handle)
             await trio.lowlevel.checkpoint()
             return Exchange(time.monotonic(), error="blocked_address" if refused else "malformed", reason=why)
         await self._fly(handle)
+        if handle.is_stale:  # nothing was sent: the request goes out once, on a fresh connection
+            handle.begin(request, fresh=True)
+            await self._fly(handle)
         try:
             return handle.exchange()
         finally:
@@ -178,6 +180,7 @@ class Engine:
         while left:
             left, done, failed = self._multi.info_read()
             for easy in done:
+                easy.handle.note_kept()
                 self._land(easy.handle, 0, "")
             for easy, code, message in failed:
                 self._land(easy.handle, code, message)
@@ -186,9 +189,9 @@ class Engine:
         """Start the clock of requests just sent; end those whose answer did not begin in time."""
         now = trio.current_time()
         late, flying = self._late, self._flying
-        for handle in self._asked:
+        for handle in self._shared.asked:
             heapq.heappush(late, (now + handle.request.timeout_first_byte_s, handle.serial))
-        self._asked.clear()
+        self._shared.asked.clear()
         while late and late[0][0] <= now:
             handle_late = flying.get(heapq.heappop(late)[1])
             if handle_late is not None and not handle_late.header_size:

@@ -10,7 +10,11 @@ from __future__ import annotations
 import _socket
 import errno
 import os
+import select
 import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
 
 import pycurl
 import trio
@@ -27,23 +31,66 @@ TLS_ERRORS = frozenset({35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 
 LOST_CONNECTION = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_GOT_NOTHING, pycurl.E_SEND_ERROR, pycurl.E_RECV_ERROR})
 NO_CONNECTION = frozenset({pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_RESOLVE_HOST, pycurl.E_COULDNT_CONNECT, 97})
 
+Curl = Any  # pycurl has no types
+
+
+class KeptSockets:
+    """Which descriptor belongs to which idle connection, by its local end: to see whether the server closed it.
+
+    libcurl looks at an idle connection only when it has rested for over a second (8.23) and else sends into a closed one.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._descriptors: OrderedDict[tuple[str, int], int] = OrderedDict()
+
+    def note(self, easy: Curl) -> None:
+        """Remember the connection of a transfer that ended well and is still in the multi."""
+        descriptor = easy.getinfo(pycurl.ACTIVESOCKET)
+        if descriptor < 0:
+            return
+        self._descriptors[easy.getinfo(pycurl.LOCAL_IP), easy.getinfo(pycurl.LOCAL_PORT)] = descriptor
+        if len(self._descriptors) > self._most:
+            self._descriptors.popitem(last=False)
+
+    def is_stale(self, ip: str, port: int) -> bool:
+        """Tell whether a connection about to be used has something to read: its end, or an answer nobody asked for."""
+        descriptor = self._descriptors.pop((ip, port), None)
+        if descriptor is None:
+            return False
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the handles of one engine have in common."""
+
+    settings: EngineSettings
+    ca_file: str
+    memory: BodyMemory
+    pins: list[str]  # libcurl's RESOLVE entries: the proxy's address
+    kept: KeptSockets
+    asked: list[Handle] = field(default_factory=list)  # requests just sent, noted by callbacks for the driver
+
 
 class Handle:
     """A reusable libcurl easy handle and the facts of the exchange it carries now."""
 
-    def __init__(self, settings: EngineSettings, ca_file: str, memory: BodyMemory, pins: list[str], asked: list[Handle]) -> None:
-        self._settings = settings
-        self._memory = memory
-        self._asked = asked  # where a request that was sent is noted for the driver
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._settings = shared.settings
         self._set: dict[int, object] = {}  # options in force, so that only changes are set
+        self._no_body = self.body = Body(shared.memory)
         self.easy = easy = pycurl.Curl()
         easy.handle = self
         self.task: trio.lowlevel.Task | None = None  # parked until the end
         self.serial = 0
         self.is_orphaned = False  # the engine was closed under it
-        self._set_once(ca_file, pins)
+        self._set_once()
 
-    def _set_once(self, ca_file: str, pins: list[str]) -> None:
+    def _set_once(self) -> None:
         easy = self.easy
         for option, value in (
             (pycurl.NOSIGNAL, 1),
@@ -57,23 +104,23 @@ class Handle:
             (pycurl.BUFFERSIZE, RECEIVE_BYTES),
             (pycurl.PROXY, self._settings.proxy),
             (pycurl.NOPROXY, ""),
-            (pycurl.CAINFO, ca_file),
+            (pycurl.CAINFO, self._shared.ca_file),
             (pycurl.HEADERFUNCTION, self._on_header),
             (pycurl.WRITEFUNCTION, self._on_body),
             (pycurl.OPENSOCKETFUNCTION, self._on_open),
             (pycurl.PREREQFUNCTION, self._on_request),
         ):
             easy.setopt(option, value)
-        if pins:
-            easy.setopt(pycurl.RESOLVE, pins)
+        if self._shared.pins:
+            easy.setopt(pycurl.RESOLVE, self._shared.pins)
 
     def _let(self, option: int, value: object) -> None:
         if self._set.get(option) != value:
             self.easy.setopt(option, value)
             self._set[option] = value
 
-    def begin(self, request: Request) -> str | None:
-        """Forget the last exchange and prepare the next; a string says why it cannot be asked."""
+    def begin(self, request: Request, fresh: bool = False) -> str | None:
+        """Forget the last exchange and prepare the next, on a `fresh` connection if so; a string says why that cannot be."""
         lines = request_lines(request, bool(self._settings.proxy))
         if isinstance(lines, str):
             return lines
@@ -83,18 +130,21 @@ class Handle:
         self.lines: list[bytes] = []
         self.header_size = 0
         self.is_whole = False  # the final header block is complete
-        self.body = Body(self._memory, self._settings.body_dir)
+        self.body = Body(self._shared.memory, self._settings.body_dir)
         self.cap = -1  # of the body, in bytes; -1: not decided
         self.wanted = True
         self.stopped: str | None = None  # length | skip | headers | fault: why we stopped libcurl
         self.blocked: str | None = None
         self.fault: BaseException | None = None
-        self.asked = 0  # how often libcurl was about to send the request
+        self.is_asked = False  # the request was sent, or is about to be
+        self.is_stale = False  # the kept connection was seen closed: nothing was sent
+        self.is_repeat = False  # libcurl wanted to send it again, and was stopped
         self.peer_ip: str | None = None
         self.code = 0
         self.message = ""
         self.is_first_byte_late = False
         self._set_request(request, target, headers)
+        self._let(pycurl.FRESH_CONNECT, fresh or not request.keep)
         return None
 
     def _set_request(self, request: Request, target: str, headers: list[str]) -> None:
@@ -107,7 +157,6 @@ class Handle:
             address = f"[{request.address}]" if ":" in request.address else request.address
             let(pycurl.CONNECT_TO, [f"::{address}:{request.connect_port or request.port}"])
         let(pycurl.NOBODY, request.method == "HEAD")
-        let(pycurl.FRESH_CONNECT, not request.keep)
         let(pycurl.FORBID_REUSE, not request.keep)
         let(pycurl.CONNECTTIMEOUT_MS, max(1, int(request.timeout_connect_s * 1000)))
         let(pycurl.TIMEOUT_MS, max(1, int(request.timeout_total_s * 1000)))
@@ -116,6 +165,9 @@ class Handle:
 
     def _on_open(self, purpose: int, where: tuple[int, int, int, tuple[object, ...]]) -> object:
         family, kind, protocol, address = where
+        if self.is_asked:
+            self.is_repeat = True  # not even a connection is made for a request that was sent
+            return pycurl.SOCKET_BAD
         try:
             if not self._settings.proxy:
                 host = str(address[0])
@@ -128,10 +180,14 @@ class Handle:
             return pycurl.SOCKET_BAD
 
     def _on_request(self, peer_ip: str, local_ip: str, peer_port: int, local_port: int) -> int:
-        self.asked += 1
-        if self.asked > 1:
+        if self.is_asked:
+            self.is_repeat = True
             return int(pycurl.PREREQFUNC_ABORT)
-        self._asked.append(self)
+        if self._shared.kept.is_stale(local_ip, local_port):
+            self.is_stale = True
+            return int(pycurl.PREREQFUNC_ABORT)
+        self.is_asked = True
+        self._shared.asked.append(self)
         self.peer_ip = peer_ip
         return int(pycurl.PREREQFUNC_OK)
 
@@ -178,6 +234,11 @@ class Handle:
 
     # The end.
 
+    def note_kept(self) -> None:
+        """Remember the connection if it is kept; called before the multi lets go of the handle."""
+        if self.request.keep:
+            self._shared.kept.note(self.easy)
+
     def exchange(self) -> Exchange:
         """Tell what came of it, after libcurl has let go of the handle. Raises DiskTrouble, or what `want` raised."""
         ended = time.monotonic()
@@ -195,15 +256,15 @@ class Handle:
         made = Exchange(self.started, ended - self.started, request_bytes=self.request_bytes, peer_ip=self.peer_ip)
         made.wire_bytes = self.header_size + self.body.size
         made.timings = self._timings()
-        made.reused = self.asked > 0 and not self.easy.getinfo(pycurl.NUM_CONNECTS)
+        made.reused = self.is_asked and not self.easy.getinfo(pycurl.NUM_CONNECTS)
         if self.is_whole:
             made.status = _status(self.lines[0])
             made.header_bytes = b"".join(self.lines)
             made.headers = parse_headers(self.lines[1:])
             made.wanted = self.wanted
-        made.body = self.body
         made.body_bytes = self.body.size
-        if self.code or self.is_first_byte_late:
+        made.body, self.body = self.body, self._no_body  # the handle must not keep alive what the caller drops
+        if self.code or not self.is_whole:
             self._explain(made)
         return made
 
@@ -225,7 +286,7 @@ class Handle:
             made.error, made.reason = "timeout", "first_byte"
         elif self.code == pycurl.E_OPERATION_TIMEDOUT:
             over = made.elapsed_s * 1000 >= int(self.request.timeout_total_s * 1000) - 2
-            made.error, made.reason = "timeout", "total" if self.asked or over else "connect"
+            made.error, made.reason = "timeout", "total" if self.is_asked or over else "connect"
             made.truncated = "time" if self.is_whole else None
         elif self.is_whole:
             made.truncated = "disconnect" if self.code in LOST_CONNECTION else "unspecified"
@@ -242,15 +303,17 @@ class Handle:
             return "returned", f"this machine: {self.fault.strerror}"
         if self.stopped == "headers":
             return "malformed", f"header block over {limits.HEADER_BYTES_MAX} bytes"
+        if self.is_repeat:
+            return "unreachable", "the kept connection was closed before an answer"
+        if not self.code:
+            return "unreachable", "closed inside the header block"
         if self.code in NO_CONNECTION:
             if number in OWN_TROUBLE:
                 return "returned", f"this machine: {os.strerror(number)}"
             return "unreachable", os.strerror(number).lower() if number else message
-        if self.code == pycurl.E_ABORTED_BY_CALLBACK and self.asked > 1:
-            return "unreachable", "the kept connection was closed before an answer"
         if self.code in TLS_ERRORS:
             return "tls_error", message
-        if self.code in LOST_CONNECTION and self.asked:
+        if self.code in LOST_CONNECTION and self.is_asked:
             return "unreachable", message
         return "malformed", message
 
