@@ -108,7 +108,7 @@ class WarcFile:
 
 
 def _create(directory: Path, serial: int) -> tuple[str, int]:
-    """Make and lock a new NAME.open: the same name may exist, or a repair may see the file before its lock."""
+    """Make and lock a new NAME.open; goes on to the next number while a name is taken."""
     host = _ODD.sub("-", os.uname().nodename) or "localhost"
     for number in range(serial, serial + _NAMES_TRIED_MAX):
         stamp = datetime.fromtimestamp(time.time(), UTC).strftime("%Y%m%d%H%M%S%f")[:17]
@@ -118,11 +118,23 @@ def _create(directory: Path, serial: int) -> tuple[str, int]:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
             continue
-        if atomic.grab(descriptor) and _is_there(path, descriptor) and not (directory / name).exists():
-            atomic.sync_folder(directory)
-            return name, descriptor
-        os.close(descriptor)
+        try:
+            # A repair may have seen the file before it was locked, and another process may have used and ended the name.
+            if atomic.grab(descriptor) and _is_there(path, descriptor) and not (directory / name).exists():
+                atomic.sync_folder(directory)
+                return name, descriptor
+        except OSError:
+            _discard(path, descriptor)
+            raise
+        _discard(path, descriptor)
     raise FileExistsError(f"no free file name in {directory}")
+
+
+def _discard(path: Path, descriptor: int) -> None:
+    """Remove a file that was just made and holds nothing."""
+    if _is_there(path, descriptor):
+        path.unlink(missing_ok=True)
+    os.close(descriptor)
 
 
 def _is_there(path: Path, descriptor: int) -> bool:

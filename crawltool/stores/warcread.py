@@ -93,6 +93,20 @@ def read_member(directory: Path | str, locator: Locator) -> bytes:
     return data
 
 
+def unpacked(directory: Path | str, locator: Locator) -> Iterator[bytes]:
+    """Give one whole record as it was before packing, piece by piece. Raises Unreadable."""
+    inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    data = read_member(directory, locator)
+    while not inflater.eof:
+        try:
+            yield inflater.decompress(data, limits.MIB)
+        except _InflateError as error:
+            raise Unreadable(f"{locator.file}:{locator.offset}: not a gzip member ({error})") from None
+        if not inflater.eof and inflater.needs_input:
+            raise Unreadable(f"{locator.file}:{locator.offset}: the record is torn")
+        data = b""
+
+
 def records(path: Path | str, start: int = 0, limit: int = limits.WARC_RECORD_BYTES_MAX) -> Iterator[Found]:
     """Walk a .warc.gz from a member's first byte on; damaged stretches come as Found with `damage`.
 
