@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -47,9 +48,9 @@ def test_adding_again_takes_no_room() -> None:
     assert len(seen) <= 15 and len(seen._layers) == 1
 
 
-def test_a_snapshot_is_what_it_was_at_freeze(tmp_path: Path) -> None:
+def test_a_snapshot_holds_what_was_added_before_freeze(tmp_path: Path) -> None:
     seen = Seen(tmp_path / "seen", **SMALL)
-    first, later = keys(100), keys(100, seed=2)
+    first, later = keys(100), keys(1000, seed=2)
     seen.add(first)
     assert seen.is_due
     snapshot = seen.freeze()
@@ -62,6 +63,23 @@ def test_a_snapshot_is_what_it_was_at_freeze(tmp_path: Path) -> None:
     assert not all(loaded.maybe(key) for key in later)
     loaded.add(later)
     assert all(loaded.maybe(key) for key in later)
+
+
+def test_keys_may_be_added_while_a_thread_writes(tmp_path: Path) -> None:
+    seen = Seen(tmp_path / "seen", first_keys=1_000_000)
+    rng = random.Random(3)
+    seen.add(keys(1000))
+    added: list[bytes] = []
+    for generation in range(3):
+        thread = threading.Thread(target=seen.freeze().write)
+        thread.start()
+        while thread.is_alive():
+            added.append(rng.randbytes(16))
+            seen.add(added[-1:])
+        thread.join()
+        assert Seen.load(tmp_path / "seen").generation == generation + 1
+    assert all(seen.maybe(key) for key in added)
+    assert all(Seen.load(tmp_path / "seen").maybe(key) for key in keys(1000))
 
 
 def test_only_changed_layers_are_written(tmp_path: Path) -> None:
