@@ -27,14 +27,24 @@ READS_MAX = 64  # of a pipe, for one batch: a fast writer must not keep a batch 
 
 
 class Batch:
-    """Whole lines, each with its newline. name: the segment they came from (with @OFFSET where one came in pieces)."""
+    """Whole lines, each with its newline.
 
-    __slots__ = ("_done", "lines", "name", "origin")
+    name: the segment they came from (with @OFFSET where one came in pieces). first: the number of the first line in
+    `origin`; exact for the others only where blank lines are kept.
+    """
+
+    __slots__ = ("_done", "first", "lines", "name", "origin")
 
     def __init__(
-        self, lines: list[bytes], done: Callable[[], None] | None = None, *, name: str | None = None, origin: str = "-"
+        self,
+        lines: list[bytes],
+        done: Callable[[], None] | None = None,
+        *,
+        name: str | None = None,
+        origin: str = "-",
+        first: int = 1,
     ) -> None:
-        self.lines, self.name, self.origin = lines, name, origin
+        self.lines, self.name, self.origin, self.first = lines, name, origin, first
         self._done = done
 
     def done(self) -> None:
@@ -54,8 +64,9 @@ class Feed:
     fd: int | None = None
     ended = False
 
-    def __init__(self, trouble: Trouble, origin: str) -> None:
+    def __init__(self, trouble: Trouble, origin: str, *, keep_blank: bool = False) -> None:
         self.trouble, self.origin = trouble, origin
+        self._keep_blank = keep_blank
 
     def read(self) -> Batch | None:
         """Give a batch, or None when there is nothing now (see `ended`)."""
@@ -68,14 +79,16 @@ class Feed:
         """Let go."""
 
     def _splitter(self, origin: str) -> Splitter:
-        return Splitter(lambda number: self.trouble.refuse(origin, number, "longer than a record may be"))
+        return Splitter(
+            lambda number: self.trouble.refuse(origin, number, "longer than a record may be"), keep_blank=self._keep_blank
+        )
 
 
 class PipeFeed(Feed):
     """A pipe, socket or terminal that somebody else writes."""
 
-    def __init__(self, fd: int, trouble: Trouble, origin: str) -> None:
-        super().__init__(trouble, origin)
+    def __init__(self, fd: int, trouble: Trouble, origin: str, *, keep_blank: bool = False) -> None:
+        super().__init__(trouble, origin, keep_blank=keep_blank)
         self.fd: int | None = fd
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)
@@ -84,7 +97,7 @@ class PipeFeed(Feed):
     def read(self) -> Batch | None:
         """Give all lines that ended; one read when the writer is slow, several when it is fast."""
         lines: list[bytes] = []
-        size = 0
+        size, first = 0, self._lines.line_number + 1
         for _ in range(READS_MAX):
             if self.ended or size >= limits.PIPE_READ_BYTES or not self._poll.poll(0):
                 break
@@ -94,7 +107,7 @@ class PipeFeed(Feed):
             size += len(data)
             lines += self._lines.feed(data) if data else self._lines.end()
             self.ended = not data
-        return Batch(lines, origin=self.origin) if lines else None
+        return Batch(lines, origin=self.origin, first=first) if lines else None
 
     def _read_once(self) -> bytes | None:
         assert self.fd is not None
@@ -112,18 +125,20 @@ class PipeFeed(Feed):
 class FilesFeed(Feed):
     """Files on disk, one after the other."""
 
-    def __init__(self, where: Where, trouble: Trouble, files: Iterator[tuple[str, BinaryIO]] | None = None) -> None:
-        super().__init__(trouble, where.name)
+    def __init__(
+        self, where: Where, trouble: Trouble, files: Iterator[tuple[str, BinaryIO]] | None = None, *, keep_blank: bool = False
+    ) -> None:
+        super().__init__(trouble, where.name, keep_blank=keep_blank)
         chosen = places.paths(where) if files is None else []
         self._files = files or ((str(path), places.open_file(path)) for path in chosen)
-        self._pieces: Iterator[list[bytes]] = iter(())
+        self._batches: Iterator[Batch] = iter(())
 
     def read(self) -> Batch | None:
         """Give the lines of the next read."""
         while not self.ended:
-            for lines in self._pieces:
-                if lines:
-                    return Batch(lines, origin=self.origin)
+            batch = next(self._batches, None)
+            if batch is not None:
+                return batch
             self._next_file()
         return None
 
@@ -135,17 +150,24 @@ class FilesFeed(Feed):
         except OSError as error:
             raise NoInput(f"{self.origin}: {error.strerror}") from error
         else:
-            self._pieces = self._read_file(self.origin, file)
+            self._batches = self._read_file(self.origin, file)
 
-    def _read_file(self, origin: str, file: BinaryIO) -> Iterator[list[bytes]]:
+    def _read_file(self, origin: str, file: BinaryIO) -> Iterator[Batch]:
         splitter = self._splitter(origin)
         with file:
-            try:
-                for data in places.pieces(file):
-                    yield splitter.feed(data)
-            except places.UNPACK_ERRORS as error:
-                self.trouble.refuse(origin, 0, f"compressed file is torn: {error}")
-            yield splitter.end()
+            for lines, first in self._split(splitter, origin, file):
+                if lines:
+                    yield Batch(lines, origin=origin, first=first)
+
+    def _split(self, splitter: Splitter, origin: str, file: BinaryIO) -> Iterator[tuple[list[bytes], int]]:
+        try:
+            for data in places.pieces(file):
+                first = splitter.line_number + 1
+                yield splitter.feed(data), first
+        except places.UNPACK_ERRORS as error:
+            self.trouble.refuse(origin, 0, f"compressed file is torn: {error}")
+        first = splitter.line_number + 1
+        yield splitter.end(), first
 
 
 class SpoolFeed(Feed):
@@ -194,7 +216,13 @@ class SpoolFeed(Feed):
 
 
 def open_feed(
-    text: str, trouble: Trouble | None = None, *, at_most_once: bool = False, endless: bool = False, stdin: int = 0
+    text: str,
+    trouble: Trouble | None = None,
+    *,
+    at_most_once: bool = False,
+    endless: bool = False,
+    keep_blank: bool = False,
+    stdin: int = 0,
 ) -> Feed:
     """Open a WHERE for reading. Raises Misuse, NoInput. endless: a spool that others may come back to (the inbox)."""
     place = places.parse(text)
@@ -205,12 +233,12 @@ def open_feed(
         return FilesFeed(place, trouble, iter(()))
     if place.kind == "std":
         if _is_file(stdin):
-            return FilesFeed(place, trouble, iter([("-", os.fdopen(os.dup(stdin), "rb", buffering=0))]))
-        return PipeFeed(stdin, trouble, "-")
+            return FilesFeed(place, trouble, iter([("-", os.fdopen(os.dup(stdin), "rb", buffering=0))]), keep_blank=keep_blank)
+        return PipeFeed(stdin, trouble, "-", keep_blank=keep_blank)
     paths = places.paths(place)
     if len(paths) == 1 and not paths[0].is_file():  # a named FIFO: waits for a writer, as the shell does
-        return PipeFeed(os.open(paths[0], os.O_RDONLY | os.O_CLOEXEC), trouble, str(paths[0]))
-    return FilesFeed(place, trouble)
+        return PipeFeed(os.open(paths[0], os.O_RDONLY | os.O_CLOEXEC), trouble, str(paths[0]), keep_blank=keep_blank)
+    return FilesFeed(place, trouble, keep_blank=keep_blank)
 
 
 def _is_file(fd: int) -> bool:
@@ -248,6 +276,8 @@ class Source:
         self.feed.close()
 
 
-def open_source(text: str, drain: FilterDrain | None = None, trouble: Trouble | None = None) -> Source:
+def open_source(
+    text: str, drain: FilterDrain | None = None, trouble: Trouble | None = None, *, keep_blank: bool = False
+) -> Source:
     """Open a WHERE for a synchronous filter. Raises Misuse, NoInput."""
-    return Source(open_feed(text, trouble), drain)
+    return Source(open_feed(text, trouble, keep_blank=keep_blank), drain)
