@@ -1,0 +1,101 @@
+"""crawltool fetch: ask what the frontier releases, store the answers, tell what came of it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crawltool.cli.command import Command
+from crawltool.cli.options import use
+from crawltool.cli.voice import Voice
+from crawltool.errors import Misuse
+
+if TYPE_CHECKING:
+    from crawltool.net.guard import Net
+    from crawltool.stages.fetch import Settings
+
+DESCRIPTION = """Fetch targets into WARC files.
+
+Reads target records, as crawltool frontier writes them, asks each host at the address that its target names, writes every
+answer to DIR/warc, and writes one outcome record for each target when its answer is safe on disk. Records of other types
+pass unchanged. fetch never decides when a host is asked: start as many as you like on one spool."""
+EXAMPLES = """
+crawltool frontier -C site.crawl --until-idle < loop | crawltool fetch -C site.crawl | crawltool parse -C site.crawl > loop
+crawltool fetch -C site.crawl -i spool:targets -o spool:outcomes --concurrency 200
+crawltool fetch -C own.crawl --resolve 'www.example.org:443:127.0.0.1:8443' < targets.jsonl
+"""
+NOTES = """
+A target is asked at most once. One that is not started (its lease is too old, or fetch was told to stop) is answered with
+the verdict `returned`, which costs the URL nothing. Redirects are not followed: the outcome says where they lead, and the
+frontier decides. The bodies of types that --types does not name are cut after 4 KiB.
+"""
+
+
+@click.command("fetch", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES)
+@use(
+    "directory",
+    "identity",
+    "concurrency",
+    "timeout_connect",
+    "timeout_first_byte",
+    "timeout_total",
+    "max_body",
+    "types",
+    "body_memory",
+    "min_free",
+    "grace",
+    "allow_net",
+    "resolve",
+    "io",
+)
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:
+    """Fetch."""
+    import trio  # start-up time
+
+    from crawltool.stages import fetch
+
+    voice = ctx.ensure_object(Voice)
+    stage = trio.run(fetch.run, settings_of(given), lambda text: voice.say(text, "warning"))
+    told = ", ".join(f"{count} {verdict}" for verdict, count in stage.counts.most_common())
+    voice.say(f"{stage.counts.total()} outcomes" + (f" ({told})" if told else ""), "summary", **stage.counts)
+
+
+def settings_of(given: dict[str, Any]) -> Settings:
+    """Build the stage's settings from parsed options. Raises Misuse."""
+    from crawltool.net.dns import read_pin
+    from crawltool.stages.fetch import Settings
+
+    directory: Path = given["dir"]
+    return Settings(
+        dir=directory,
+        product=given["user_agent"] or f"crawltool/{version('crawltool')}",
+        contact=given["contact"],
+        robots_token=given["robots_token"],
+        concurrency=given["concurrency"],
+        timeout_connect_s=given["timeout_connect"],
+        timeout_first_byte_s=given["timeout_first_byte"],
+        timeout_total_s=given["timeout_total"],
+        max_body_bytes=given["max_body"],
+        types=tuple(given["types"].split(",")),
+        allow_nets=tuple(_net(text) for text in given["allow_net"]),
+        pins=tuple(read_pin(text) for text in given["resolve"]),
+        body_memory_bytes=given["body_memory"],
+        min_free_bytes=given["min_free"],
+        input=given["input"],
+        output=given["output"],
+        routes=tuple(given["route"]),
+        strict=given["strict"],
+        grace_s=given["grace"],
+    )
+
+
+def _net(text: str) -> Net:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError as error:
+        raise Misuse(f"--allow-net {text}: {error}") from None

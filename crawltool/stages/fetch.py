@@ -1,0 +1,388 @@
+"""The fetch stage: asks what the frontier releases, stores the answers, tells what came of it.
+
+Targets are the exception to law 4: they are let go of before they are asked, and only the frontier sends one again. What is
+not started is answered `returned`. Law 2: finished exchanges queue; one task stores all that finished meanwhile with one
+fsync and then publishes their outcomes. stages/exchange.py holds what needs no waiting. Run by cli/fetch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import trio
+
+from crawltool import limits, records
+from crawltool.core import urls
+from crawltool.core.mediatypes import TYPES, WantedTypes
+from crawltool.core.urls import Url
+from crawltool.errors import DiskTrouble, Misuse
+from crawltool.net import guard
+from crawltool.net.dns import NoName, Pin, Resolver
+from crawltool.net.engine import Engine, EngineSettings, Exchange
+from crawltool.records import Outcome, Target
+from crawltool.stages import clock as clocks
+from crawltool.stages import exchange as asking
+from crawltool.stages.clock import Clock
+from crawltool.stages.drain import ReaderGone, TrioDrain
+from crawltool.stages.feeds import Batch
+from crawltool.stages.outlets import parse_routes
+from crawltool.stages.sinks import open_async_sink
+from crawltool.stages.sources import AsyncSource, open_async_source
+from crawltool.stages.where import Trouble
+from crawltool.stores import atomic
+from crawltool.stores.digests import DigestIndex
+from crawltool.stores.warc import Capture, Stored, WarcWriter
+
+FETCH_LOCK = "fetch.lock"
+NO_CONTACT = (
+    "without --contact only loopback addresses are asked: whoever runs a site must be able to reach whoever crawls it, so "
+    "the contact is sent in User-Agent and From"
+)
+
+
+class Archive(Protocol):
+    """What the stage needs of stores/warc.WarcWriter: durable on return."""
+
+    def store(self, captures: Sequence[Capture]) -> list[Stored]: ...
+
+
+class Lines(Protocol):
+    """What the stage needs of an AsyncSink."""
+
+    async def publish(self, lines: Sequence[bytes]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the operator decided. Seconds and bytes."""
+
+    dir: Path
+    product: str
+    contact: str | None = None
+    robots_token: str = "crawltool"
+    concurrency: int = 500
+    timeout_connect_s: float = 10.0
+    timeout_first_byte_s: float = 20.0
+    timeout_total_s: float = 120.0
+    max_body_bytes: int = 10 * limits.MIB
+    types: tuple[str, ...] = TYPES
+    allow_nets: tuple[guard.Net, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    body_memory_bytes: int = 64 * limits.MIB
+    min_free_bytes: int | None = None  # None: limits.FREE_BYTES_MIN or FREE_SHARE_MIN of the disk, whichever is less
+    input: str = "-"
+    output: str = "-"
+    routes: tuple[str, ...] = ()
+    strict: bool = False
+    grace_s: float = limits.GRACE_S
+
+    @property
+    def identity(self) -> asking.Identity:
+        """Give who asks."""
+        return asking.Identity(self.product, self.contact, self.robots_token)
+
+    @property
+    def engine(self) -> EngineSettings:
+        """Give the engine's settings; large bodies lie, unlinked, on the crawl's own disk."""
+        return EngineSettings(self.allow_nets, self.body_memory_bytes, str(self.dir))
+
+    def warcinfo(self) -> dict[str, str]:
+        """Give the fields of the warcinfo record of every archive file."""
+        agent = dict(self.identity.headers())["User-Agent"]
+        fields = {"software": self.product, "http-header-user-agent": agent, "robots": "obey"}
+        return fields | ({"operator": self.contact} if self.contact else {})
+
+
+class _Finished(NamedTuple):
+    """An answer on its way out; `exchange` and `capture` where there is something to store."""
+
+    outcome: Outcome
+    exchange: Exchange | None = None
+    capture: Capture | None = None
+
+
+class FetchStage:
+    """One run of fetch. `counts` tells, while it runs and after, how many outcomes had which verdict."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        source: AsyncSource,
+        sink: Lines,
+        archive: Archive,
+        drain: TrioDrain,
+        *,
+        clock: Clock | None = None,
+        resolver: Resolver | None = None,
+        say: Callable[[str], object] = lambda text: None,
+    ) -> None:
+        self.settings, self.source, self.sink, self.archive, self.drain, self.say = settings, source, sink, archive, drain, say
+        self.clock = clock or clocks.of_crawl(settings.dir)
+        self.resolver = resolver or Resolver(pins=settings.pins)
+        timeouts_s = (settings.timeout_connect_s, settings.timeout_first_byte_s, settings.timeout_total_s)
+        types = WantedTypes(settings.types)
+        self.asking = asking.Asking(settings.identity, types, settings.max_body_bytes, timeouts_s, self.resolver.connect_port)
+        self.counts: Counter[str] = Counter()
+        self.candidates = self.targets = 0
+        self._run = ""  # of the frontier, as in its leases; '' when there is none
+        self._lock: atomic.Lock | None = None
+        self._waiting: deque[Target] = deque()
+        self._workers = 0
+        self._scopes: set[trio.CancelScope] = set()  # of the exchanges in the air
+        self._finished: list[_Finished] = []
+        self._passing: list[bytes] = []  # lines that are not ours
+        self._passed = trio.Event()
+        self._news = trio.Event()
+        self._all_landed = False
+
+    async def run(self) -> None:
+        """Run to the end of input. Raises DiskTrouble, Misuse; a drain is concluded by the caller's TrioDrain."""
+        try:
+            async with Engine(self.settings.engine) as self._engine, trio.open_nursery() as nursery:
+                nursery.start_soon(self._obey)
+                committed = trio.Event()
+                nursery.start_soon(self._settle, committed)
+                async with trio.open_nursery() as self._air:
+                    await self._read()
+                self._all_landed = True
+                self._news.set()
+                await committed.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+        if self.candidates and not self.targets:
+            self.say("candidates came, but no target: put `crawltool frontier` before fetch, it decides what is fetched and when")
+
+    # --- in ---
+
+    async def _read(self) -> None:
+        """Take batches until the input ends; a reader that has gone ends it too."""
+        with trio.CancelScope() as self._reading:
+            while (batch := await self.source.next()) is not None:
+                if batch.lines:
+                    self._take(batch)
+                    await self._pass_on()
+                batch.done()
+
+    def _take(self, batch: Batch) -> None:
+        for line in batch.lines:
+            kind = records.type_of(line)
+            if kind == "target":
+                self._take_target(line, batch.origin)
+            elif kind:
+                self.candidates += kind == "candidate"
+                self._passing.append(line)
+            else:
+                self.source.trouble.refuse(batch.origin, 0, "not a record", line)
+
+    def _take_target(self, line: bytes, origin: str) -> None:
+        try:
+            target = records.decode(line)
+        except ValueError as error:
+            self.source.trouble.refuse(origin, 0, f"not a target: {error}", line)
+            return
+        assert isinstance(target, Target)
+        self._begin()
+        if self.drain.stopping.is_set():
+            self._finish(_Finished(asking.returned(target, "fetch is stopping")))
+        elif not self._is_of_this_run(target):
+            self._finish(_Finished(asking.returned(target, "its lease is of another run of the frontier")))
+        elif target.kind == "address":
+            self._air.start_soon(self._look_up, target)  # outside of --concurrency: a slow name must not hold up a page
+        else:
+            self._waiting.append(target)
+            if self._workers < self.settings.concurrency:
+                self._workers += 1
+                self._air.start_soon(self._work)
+
+    def _begin(self) -> None:
+        """At the first target: say on disk that a fetch is alive, and learn the frontier's run and clock."""
+        self.targets += 1
+        if self._lock is not None:
+            return
+        # A starting frontier holds this for an instant, to see whether anybody fetches.
+        self._lock = atomic.lock(self.settings.dir / FETCH_LOCK, shared=True, wait=True)
+        self._learn_run()
+
+    def _learn_run(self) -> None:
+        try:
+            note = clocks.read_note((self.settings.dir / clocks.LOCK_NAME).read_bytes())
+        except FileNotFoundError:
+            return
+        self._run = str(note.run) if note.run else ""
+        if note.boot and note.boot == clocks.boot_id():
+            self.clock.offset = note.offset
+
+    def _is_of_this_run(self, target: Target) -> bool:
+        """Tell whether the frontier that holds the directory gave this lease: one of an older run may be given twice."""
+        if not self._run:
+            return True
+        run = target.lease.partition("-")[0]
+        if run != self._run:
+            self._learn_run()  # the frontier may have been started again since
+        return run == self._run or not self._run
+
+    # --- asking ---
+
+    async def _work(self) -> None:
+        """Ask what waits, one target after the other, until nothing waits."""
+        try:
+            while self._waiting:
+                await self._ask(self._waiting.popleft())
+        finally:
+            self._workers -= 1
+
+    async def _ask(self, target: Target) -> None:
+        url = urls.split(target.url)
+        if url is None:
+            return self._finish(_Finished(asking.failed(target, "malformed", f"url: {urls.why_not(target.url)}")))
+        address = _literal(target.address or url.host)
+        if address is None:
+            return self._finish(_Finished(asking.returned(target, "no address: a target names the one to connect to")))
+        if self.settings.contact is None and not ip_address(address).is_loopback:
+            raise Misuse(NO_CONTACT, remedy="give --contact MAIL-or-URL")
+        if target.expires_at and self.clock.now() > target.expires_at - self.settings.timeout_total_s:
+            return self._finish(_Finished(asking.returned(target, "too late: its lease would end before the exchange")))
+        return await self._exchange(target, url, address)
+
+    async def _exchange(self, target: Target, url: Url, address: str) -> None:
+        """Carry one exchange; the end of the grace time cuts it off."""
+        began_at = self.clock.now()
+        exchange = None
+        with trio.CancelScope(deadline=self.drain.grace_ends_at) as scope:
+            self._scopes.add(scope)
+            try:
+                exchange = await self._engine.exchange(self.asking.request(target, url, address))
+            finally:
+                self._scopes.discard(scope)
+        if exchange is None:
+            elapsed_s = self.clock.now() - began_at
+            return self._finish(_Finished(asking.returned(target, "cut off", round(began_at, 6), round(elapsed_s, 6))))
+        fetched_at = self.clock.at(exchange.started)
+        outcome = self.asking.outcome(target, url, exchange, fetched_at)
+        return self._finish(_Finished(outcome, exchange, asking.capture(target, url, exchange, fetched_at)))
+
+    async def _look_up(self, target: Target) -> None:
+        """Answer kind address: resolve and judge, contact nobody."""
+        url = urls.split(target.url)
+        if url is None:
+            return self._finish(_Finished(asking.failed(target, "malformed", f"url: {urls.why_not(target.url)}")))
+        with trio.CancelScope(deadline=self.drain.grace_ends_at) as scope:
+            self._scopes.add(scope)
+            try:
+                answer = await self.resolver.resolve(url.host.strip("[]"), url.port)
+            except NoName as error:
+                reason = f"{error.reason}: {error.detail}" if error.detail else error.reason
+                return self._finish(_Finished(asking.failed(target, "dns_failure", reason)))
+            finally:
+                self._scopes.discard(scope)
+        if scope.cancelled_caught:
+            return self._finish(_Finished(asking.returned(target, "fetch is stopping")))
+        return self._finish(_Finished(asking.resolved(target, answer, self.settings.allow_nets)))
+
+    # --- out ---
+
+    def _finish(self, finished: _Finished) -> None:
+        self._finished.append(finished)
+        self._news.set()
+
+    async def _pass_on(self) -> None:
+        """Wait until lines that are not ours are published: only then may their input be let go."""
+        if self._passing:
+            self._passed = trio.Event()
+            self._news.set()
+            await self._passed.wait()
+
+    async def _settle(self, committed: trio.Event) -> None:
+        """Store and publish, group by group: a group is what came while the one before was written."""
+        while self._finished or self._passing or not self._all_landed:
+            if not self._finished and not self._passing:
+                self._news = trio.Event()
+                await self._news.wait()
+            group, self._finished = self._finished, []
+            lines, self._passing = self._passing, []
+            passed = self._passed
+            await self._store(group)
+            lines += [records.encode(finished.outcome) for finished in group]
+            await self._publish(lines)
+            self.counts.update(finished.outcome.verdict for finished in group)
+            passed.set()
+        committed.set()
+
+    async def _store(self, group: list[_Finished]) -> None:
+        """Make a group's answers durable and note in its outcomes where they lie. Raises DiskTrouble."""
+        captures = [finished.capture for finished in group if finished.capture is not None]
+        if captures:
+            self._check_room()
+            stored = iter(await trio.to_thread.run_sync(self.archive.store, captures))
+            for finished in group:
+                if finished.capture is not None:
+                    asking.archived(finished.outcome, next(stored))
+        for finished in group:
+            if finished.exchange is not None:
+                finished.exchange.close()
+
+    def _check_room(self) -> None:
+        disk = os.statvfs(self.settings.dir)
+        least = self.settings.min_free_bytes
+        if least is None:
+            least = min(limits.FREE_BYTES_MIN, int(limits.FREE_SHARE_MIN * disk.f_blocks * disk.f_frsize))
+        if disk.f_bavail * disk.f_frsize < least:
+            raise DiskTrouble(f"{self.settings.dir}: less than --min-free ({least / limits.MIB:.0f} MiB) is left on the disk")
+
+    async def _publish(self, lines: list[bytes]) -> None:
+        try:
+            await self.sink.publish(lines)
+        except ReaderGone as gone:
+            # The archive is finished all the same; nothing more is read.
+            self.drain.begin(gone.signum)
+            self._reading.cancel()
+
+    async def _obey(self) -> None:
+        """On the first signal: start nothing more; at the end of the grace time cut off what is in the air."""
+        await self.drain.stopping.wait()
+        self.source.stop()
+        while self._waiting:
+            self._finish(_Finished(asking.returned(self._waiting.popleft(), "fetch is stopping")))
+        for scope in self._scopes:
+            scope.deadline = min(scope.deadline, self.drain.grace_ends_at)
+        await trio.sleep_until(self.drain.grace_ends_at)
+        self._reading.cancel()  # who feeds us has not ended: what it still sends is lost, and its leases run out
+
+
+async def run(settings: Settings, say: Callable[[str], object]) -> FetchStage:
+    """Open everything, fetch to the end of input, close everything in the order that loses nothing.
+
+    Raises what FetchStage.run raises, BadRecord with --strict, and what the drain concludes.
+    """
+    with TrioDrain(settings.grace_s) as drain:
+        source = open_async_source(settings.input, Trouble(say), at_most_once=True)
+        sink = open_async_sink(settings.output, parse_routes(settings.routes))
+        digests = DigestIndex(settings.dir / "warc" / "digests.lmdb")
+        archive = WarcWriter(settings.dir / "warc", digests, settings.warcinfo())
+        stage = FetchStage(settings, source, sink, archive, drain, say=say)
+        try:
+            await stage.run()
+        finally:
+            archive.close()
+            digests.close()
+            source.close()
+            with trio.CancelScope(shield=True):
+                await sink.aclose(end=not drain.stopping.is_set())
+        source.trouble.check(settings.strict)
+    return stage
+
+
+def _literal(host: str) -> str | None:
+    """Give the address that a host is when it is written as one."""
+    with suppress(ValueError):
+        return str(ip_address(host.strip("[]")))
+    return None
