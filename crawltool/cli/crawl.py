@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from crawltool import limits
 from crawltool.cli import policy, progress
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
@@ -19,6 +18,9 @@ from crawltool.cli.settings import BY_NAME
 from crawltool.cli.voice import Voice
 from crawltool.errors import Misuse
 from crawltool.stages.drain import EndedBySignal
+
+if TYPE_CHECKING:
+    from crawltool.core.seeds import Seed
 
 DESCRIPTION = """Crawl sites: start all stages, show progress, sum up.
 
@@ -39,6 +41,8 @@ When a stage dies, the others end in order, and crawl names it and ends with its
 """
 # Exit codes with which the frontier says how the crawl ended; its own line on stderr has the reason.
 WORDS_OF_FRONTIER = frozenset({69, 73, 74, 75, 78})
+SEEDS_LOOKED_AT = 1000  # lines of seed files; no machine has that many hosts of its own
+SEEDS_NAMED = 20  # in the summary, when they gave no page
 NO_CONTACT = (
     "fetching needs --contact: the people who run these hosts must be able to tell who is asking and to ask you to stop, "
     "so your mail address or URL goes into User-Agent and From"
@@ -52,18 +56,32 @@ class CrawlCommand(Command):
         """Give HOST.crawl of the first seed."""
         urls, files = arguments.get("urls"), arguments.get("seeds")
         if isinstance(urls, (list, tuple)) and urls:
-            return f"{host_of(urls[0]).strip('[]') or 'seeds'}.crawl"
+            found = seeds_of(urls)
+            return f"{found[0].url.host.strip('[]') if found else 'seeds'}.crawl"
         if isinstance(files, (list, tuple)) and files and files[0] != "-":
             return f"{Path(files[0]).stem}.crawl"
         raise Misuse("nothing to crawl: give a URL, --seeds FILE, or -C DIR of a crawl to go on with")
 
 
-def host_of(text: str) -> str:
-    """Give the host of a seed as typed (URL or bare host); '' when it has none."""
-    from crawltool.core import urls
+def seeds_of(texts: Iterable[str]) -> list[Seed]:
+    """Read seeds as the seed command does; what is none is left out, for that command says so."""
+    from crawltool.core import seeds
 
-    url = urls.parse(text if "://" in text else f"https://{text}")
-    return url.host if url else ""
+    read = (seeds.read(text.encode(errors="surrogateescape")) for text in texts)
+    return [seed for seed in read if isinstance(seed, seeds.Seed)]
+
+
+def first_lines(files: Sequence[str]) -> tuple[list[str], bool]:
+    """Give the first lines of seed files, compressed ones included, and whether these are all. stdin is not looked at."""
+    from crawltool.stages.lines import open_source
+
+    lines: list[str] = []
+    for name in files:
+        for batch in () if name == "-" else open_source(name):
+            lines += [line.decode(errors="replace") for line in batch.lines]
+            if len(lines) > SEEDS_LOOKED_AT:
+                return lines[:SEEDS_LOOKED_AT], False
+    return lines, "-" not in files
 
 
 @click.command("crawl", cls=CrawlCommand, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES, makes_dir=True, owns_policy=True)
@@ -92,7 +110,7 @@ def command(ctx: click.Context, /, dir: Path, urls: tuple[str, ...], seeds: tupl
         voice.say(f"{dir / policy.FILE} now has: {', '.join(changed)}")
     if (urls or seeds) and (code := sow(dir, urls, seeds, strict=params["strict"])):
         return code
-    return run_ring(dir, urls, params, voice)
+    return run_ring(dir, seeds_of([*urls, *first_lines(seeds)[0]]), params, voice)
 
 
 def refuse_running(directory: Path) -> None:
@@ -104,24 +122,12 @@ def refuse_running(directory: Path) -> None:
         atomic.lock(directory / LOCK_NAME).release()
 
 
-def all_on_loopback(urls: Iterable[str], files: Iterable[str]) -> bool:
+def all_on_loopback(urls: Iterable[str], files: Sequence[str]) -> bool:
     """Tell whether every seed is on this machine, which needs no contact. stdin cannot be looked at twice: no."""
-    texts = list(urls)
-    for name in files:
-        if name == "-":
-            return False
-        with Path(name).open("rb") as file:
-            while raw := file.readline(limits.URL_BYTES_MAX):
-                texts.append(raw.decode(errors="replace").strip())
-                if len(texts) > 1000:  # that many hosts of this machine do not exist
-                    return False
-    hosts = {host_of(text) for text in texts if text and not text.startswith("#")} - {""}
-    return all(is_loopback(host) for host in hosts)
+    from crawltool.core import seeds
 
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host as the URL standard writes it is this machine."""
-    return host == "localhost" or host.endswith(".localhost") or host.startswith("127.") or host == "[::1]"
+    lines, are_all = first_lines(files)
+    return are_all and all(seeds.is_loopback(seed.url.host) for seed in seeds_of([*urls, *lines]))
 
 
 def sow(directory: Path, urls: tuple[str, ...], files: tuple[str, ...], *, strict: bool) -> int:
@@ -137,12 +143,12 @@ def sow(directory: Path, urls: tuple[str, ...], files: tuple[str, ...], *, stric
     return 0
 
 
-def run_ring(directory: Path, urls: tuple[str, ...], params: dict[str, Any], voice: Voice) -> int:
+def run_ring(directory: Path, seeds: list[Seed], params: dict[str, Any], voice: Voice) -> int:
     """Run the stages with progress, then say how it ended. Raises EndedBySignal."""
     from crawltool.stages import crawl
 
     before, began = progress.read(directory), time.monotonic()
-    voice.say(progress.opening(len({host_of(url) for url in urls}), params, before))
+    voice.say(progress.opening(len({seed.url.host for seed in seeds}), params, before))
     own = {name: [BY_NAME[name].long, _written(name, params[name])] for name in ("max_time", "shard") if params[name]}
     shared = ["-C", str(directory)]
     arguments = dict.fromkeys(crawl.RING, shared) | {
@@ -156,7 +162,12 @@ def run_ring(directory: Path, urls: tuple[str, ...], params: dict[str, Any], voi
     after = progress.read(directory)
     if ended.culprit and not (ended.culprit == "frontier" and ended.code in WORDS_OF_FRONTIER):
         voice.say(f"{ended.culprit} {how(ended.returncode)}; the other stages were drained, run again to go on", "error")
-    sum_up(directory, voice, after, time.monotonic() - began, before.pages)
+    for said in (*progress.details(after), *seeds_without_page(directory, seeds), *progress.places(directory)):
+        voice.say(said)
+    took_s = time.monotonic() - began
+    voice.say(
+        f"{progress.closing(after, took_s, before.pages)}; in {directory}", "summary", dir=str(directory), pages=after.pages
+    )
     if ended.signum is not None:
         raise EndedBySignal(ended.signum)
     return ended.code
@@ -171,10 +182,22 @@ def how(returncode: int) -> str:
     return f"was killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"ended with {returncode}"
 
 
-def sum_up(directory: Path, voice: Voice, status: progress.Status, took_s: float, pages_before: int) -> None:
-    """Say what was fetched, what was not and why, where it lies, and how to look."""
-    for said in progress.details(status, directory):
-        voice.say(said)
-    voice.say(
-        progress.closing(status, took_s, pages_before) + f"; in {directory}", "summary", dir=str(directory), pages=status.pages
-    )
+def seeds_without_page(directory: Path, seeds: list[Seed]) -> Iterator[str]:
+    """Name the seeds that came to nothing, each with its reason."""
+    from crawltool.errors import CrawltoolError
+    from crawltool.stores.crawldb import CrawlDb
+
+    try:
+        db = CrawlDb.look(directory / "frontier.db")
+    except CrawltoolError:  # the frontier never got as far, and has said why
+        return
+    try:
+        told = [db.explain(seed.url) for seed in seeds]
+    finally:
+        db.close()
+    bad = [one for one in told if one["state"] not in ("done", "queued", "leased")]
+    for one in bad[:SEEDS_NAMED]:
+        why = ": ".join(str(one[name]) for name in ("reason", "detail") if one.get(name))
+        yield f"seed {one['url']}: {one['state']}" + (f" ({why})" if why else "")
+    if len(bad) > SEEDS_NAMED:
+        yield f"… and {len(bad) - SEEDS_NAMED} more seeds without a page"

@@ -8,6 +8,7 @@ imported only on a terminal. Called by cli/crawl.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from crawltool.cli.voice import Voice
 
 PLAIN_EVERY_S = 10.0
 REDRAW_EVERY_S = 0.5
+RATE_OVER_S = 30.0
 LISTED = 12  # hosts or reasons named in the summary
 
 
@@ -40,8 +42,8 @@ class Status(msgspec.Struct):
     hosts_ready: int = 0
     hosts_closed: dict[str, str] = {}
     hosts_resting: dict[str, float] = {}
-    elapsed_s: float = 0.0
-    rate: float = 0.0
+    limit: str | None = None  # the crawl-wide limit that was reached
+    said: list[str] = []  # what the frontier wants known, the last few
     expected_s: float = 0.0
     slowest_host: str = ""
 
@@ -54,10 +56,10 @@ def read(directory: Path) -> Status:
         return Status()
 
 
-def line(status: Status) -> str:
-    """Say where the crawl is, in one line."""
+def line(status: Status, rate: float) -> str:
+    """Say where the crawl is, in one line. rate: pages a second, of late."""
     errors = sum(status.failed.values())
-    parts = [f"{status.pages:,} pages", f"{status.rate:.1f}/s", spoken_size(status.bytes), f"{status.queued:,} queued"]
+    parts = [f"{status.pages:,} pages", f"{rate:.1f}/s", spoken_size(status.bytes), f"{status.queued:,} queued"]
     if errors:
         worst = ", ".join(f"{name} {count:,}" for name, count in largest(status.failed, 3))
         parts.append(f"{errors:,} failed ({worst})")
@@ -79,6 +81,7 @@ class Progress:
         self._directory, self._voice = directory, voice
         self._live: Any = None
         self._next_at = time.monotonic() + (REDRAW_EVERY_S if voice.on_terminal else PLAIN_EVERY_S)
+        self._past: deque[tuple[float, int]] = deque()  # (time, pages)
 
     @property
     def is_live(self) -> bool:
@@ -107,15 +110,24 @@ class Progress:
         now = time.monotonic()
         if now < self._next_at:
             return
+        status = read(self._directory)
+        shown = line(status, self._rate(now, status.pages))
         if self._live is not None:
             from rich.text import Text
 
             self._next_at = now + REDRAW_EVERY_S
-            self._live.update(Text(line(read(self._directory)), no_wrap=True, overflow="ellipsis"), refresh=True)
+            self._live.update(Text(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
         else:
             self._next_at = now + PLAIN_EVERY_S
-            status = read(self._directory)
-            self._voice.say(line(status), pages=status.pages, queued=status.queued, failed=status.failed)
+            self._voice.say(shown, pages=status.pages, queued=status.queued, failed=status.failed)
+
+    def _rate(self, now: float, pages: int) -> float:
+        """Give pages a second over the last RATE_OVER_S."""
+        self._past.append((now, pages))
+        while self._past[0][0] < now - RATE_OVER_S:
+            self._past.popleft()
+        then, before = self._past[0]
+        return (pages - before) / (now - then) if now > then else 0.0
 
 
 def opening(hosts: int, params: Mapping[str, Any], before: Status) -> str:
@@ -147,7 +159,7 @@ def closing(status: Status, took_s: float, pages_before: int) -> str:
     return ", ".join(parts)
 
 
-def details(status: Status, directory: Path) -> list[str]:
+def details(status: Status) -> list[str]:
     """Give the rest of the summary, a line for each thing that a person may want to know."""
     said = []
     if status.verdicts:
@@ -157,9 +169,16 @@ def details(status: Status, directory: Path) -> list[str]:
             said.append(f"{word}: " + _listed(counts))
     said += [f"host {name} was given up: {why}" for name, why in list(status.hosts_closed.items())[:LISTED]]
     said += [f"host {name} rests for {spoken_duration(s)} yet" for name, s in list(status.hosts_resting.items())[:LISTED]]
-    said.append(f"files: {directory}/warc (archives), {directory}/pages (text), {directory}/outcomes (log)")
-    said.append(f"look with: crawltool log -C {directory}, crawltool why URL -C {directory}")
-    return said
+    said += [f"stopped by --{status.limit.replace('_', '-')}; what it holds back stays queued"] if status.limit else []
+    return said + status.said
+
+
+def places(directory: Path) -> list[str]:
+    """Tell where the files are, and how to look."""
+    return [
+        f"files: {directory}/warc (archives), {directory}/pages (text), {directory}/outcomes (log)",
+        f"look with: crawltool log -C {directory}, crawltool why URL -C {directory}",
+    ]
 
 
 def _listed(counts: Mapping[str, int]) -> str:
