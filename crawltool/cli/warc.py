@@ -30,7 +30,7 @@ a revisit (the same body was stored before), the body it refers to is printed. A
 EXAMPLES = """
 crawltool warc cat -C site.crawl https://example.org/
 crawltool warc cat --record https://example.org/ site.crawl/warc/*.warc.gz
-crawltool log -C site.crawl --json | jq -r '.warc | "\\(.file):\\(.offset):\\(.length)"' | head -1 |
+crawltool log -C site.crawl --json | jq -r '.warc | values | "\\(.file):\\(.offset):\\(.length)"' | head -1 |
   xargs crawltool warc cat -C site.crawl --raw > body.gz
 """
 NOTES = """

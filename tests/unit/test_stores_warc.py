@@ -239,6 +239,33 @@ def test_a_real_size_limit_ends_in_disk_trouble_and_a_whole_file(tmp_path: Path)
     assert_clean(path)
 
 
+def _write_until_the_index_is_full(directory: Path) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+    index = DigestIndex(directory / "digests.lmdb")
+    writer = WarcWriter(directory, index, {}, rotate_bytes=20_000)
+    n = 0
+    try:
+        while True:
+            writer.store([capture(f"http://h.test/{n}/{k}", os.urandom(9)) for k in range(10)])
+            n += 1
+    except DiskTrouble:
+        os._exit(n)
+
+
+def test_an_index_that_cannot_grow_takes_its_group_back(tmp_path: Path) -> None:
+    child = multiprocessing.get_context("fork").Process(target=_write_until_the_index_is_full, args=(tmp_path,))
+    child.start()
+    child.join()
+    groups = child.exitcode or 0
+    assert groups > 10
+    stored = [kind for path in files(tmp_path) for kind in types(path)]
+    assert stored.count("response") == groups * 10 and "DAMAGE" not in stored
+    archive = Archive(tmp_path)
+    assert archive.index.count() == groups * 10
+    archive.close()
+
+
 def _store_pages(directory: Path, own: int, barrier: object) -> None:
     archive = Archive(directory, rotate_bytes=30_000)
     barrier.wait()  # type: ignore[attr-defined]
