@@ -17,11 +17,11 @@ same answers as the first time. One dedup per crawl, by flock on dedup.lock. Cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
@@ -29,6 +29,8 @@ from crawltool import limits, records
 from crawltool.core import neardup
 from crawltool.errors import DiskTrouble
 from crawltool.records import Dup, Locator, Page, Text
+from crawltool.stages.drain import FilterDrain
+from crawltool.stages.lines import Batch, Sink, Trouble, open_sink, open_source, parse_routes
 from crawltool.stores import atomic
 from crawltool.stores.pages import AliasRow, PageRow, Pages
 from crawltool.stores.signatures import Nearness, Original, Signatures
@@ -36,20 +38,15 @@ from crawltool.stores.signatures import Nearness, Original, Signatures
 _HTML = ("text/html", "application/xhtml+xml")
 
 
-class Batch(Protocol):
-    """Complete lines, and the word that they may be forgotten."""
+@dataclass(frozen=True)
+class Settings:
+    """What the operator decided."""
 
-    lines: list[bytes]
-
-    def done(self) -> None:
-        """Let go of the input."""
-
-
-class Sink(Protocol):
-    """Where outcomes go."""
-
-    def publish(self, lines: list[bytes]) -> None:
-        """Write all of them; they are out on return."""
+    dir: Path
+    input: str = "-"
+    output: str = "-"
+    routes: tuple[str, ...] = ()
+    strict: bool = False
 
 
 class _Head(msgspec.Struct, tag="outcome"):
@@ -99,18 +96,13 @@ class Counts:
     known: int = 0  # pages whose URL gave that body before
     unread: int = 0  # neither read by parse nor HTML: no row
     orphans: int = 0  # texts without an outcome
-    bad: int = 0  # outcomes and texts that could not be read; they passed
-
-    def say(self) -> str:
-        """Give the summary line."""
-        return ", ".join(f"{getattr(self, field.name)} {field.name}" for field in fields(self) if getattr(self, field.name))
 
 
 class Dedup:
     """The filter with its two stores. think() decides, keep() makes it durable; run() is the loop around them."""
 
     def __init__(self, pages: Pages, signatures: Signatures, lock: atomic.Lock | None = None) -> None:
-        self.counts = Counts()
+        self.counts, self.trouble = Counts(), Trouble()
         self._pages, self._signatures, self._lock = pages, signatures, lock
         self._texts: dict[str, Text] = {}  # by lease; of limits.TEXT_BATCHES_MAX batches at most
         self._rows: list[bytes] = []  # decided, not yet in the journal
@@ -128,6 +120,11 @@ class Dedup:
         except BaseException:
             lock.release()
             raise
+
+    @property
+    def torn_bytes(self) -> int:
+        """Tell how much of a torn frame was cut from the journal at the start: a crash in the middle of a write."""
+        return self._pages.torn_bytes
 
     def run(self, source: Iterable[Batch], sink: Sink) -> Counts:
         """Filter to the end of the input. Whatever ends it, the disk is right."""
@@ -210,7 +207,7 @@ class Dedup:
         try:
             text = _read_text(line)
         except _UNREADABLE:
-            self.counts.bad += 1
+            self.trouble.refuse("input", 0, "text that cannot be read", line)
             return False
         self._texts[text.lease] = text
         return True
@@ -225,7 +222,7 @@ class Dedup:
         try:
             head = _read_head(line)
         except _UNREADABLE:
-            self.counts.bad += 1
+            self.trouble.refuse("input", 0, "outcome that cannot be read", line)
             return line
         text = self._texts.pop(head.lease, None)
         if not head.is_whole_page:
@@ -287,6 +284,23 @@ class Dedup:
         """Put a page into the memory; one page per SimHash value is filed, it finds all that lie near it."""
         original = Original(row.url) if row.dup is None else Original(row.url, row.dup.of, row.dup.distance)
         self._signatures.add_page(row.digest, original, None if nearness.is_filed else signature)
+
+
+def run(settings: Settings, trouble: Trouble, note: Callable[[str], object]) -> Counts:
+    """Be the filter on a crawl directory, from input to output. Raises what Dedup.open raises, Misuse, NoInput, BadRecord."""
+    with FilterDrain() as drain, Dedup.open(settings.dir) as dedup:
+        dedup.trouble = trouble
+        if dedup.torn_bytes:
+            note(f"pages/: cut {dedup.torn_bytes} bytes that a crash left half written; their pages come again")
+        source = open_source(settings.input, drain, trouble)
+        sink = open_sink(settings.output, parse_routes(settings.routes))
+        try:
+            counts = dedup.run(source, sink)
+        finally:
+            source.close()
+        sink.close(end=not drain.stopping)
+        trouble.check(settings.strict)
+    return counts
 
 
 def release(held: list[Batch]) -> None:

@@ -16,7 +16,7 @@ import pytest
 from crawltool import records
 from crawltool.errors import CannotHold, DiskTrouble
 from crawltool.records import Dup, Locator, Outcome, Page, Text
-from crawltool.stages.dedup import Dedup
+from crawltool.stages.dedup import Counts, Dedup
 from crawltool.stores import pages
 
 A, B, C = "http://a.example/", "http://b.example/", "http://c.example/"
@@ -192,7 +192,7 @@ def test_a_text_of_another_url_or_without_outcome_is_forgotten(tmp_path: Path) -
     orphan = records.encode(Text(url=C, lease="9-9", text="alone"))
     kept = Kept([other, page_lines(A, "x")[1]], [orphan], *[[b'{"type":"candidate","url":"u"}\n']] * 40)
     with Dedup.open(tmp_path) as dedup:
-        assert dedup.run(kept, kept).say() == "1 pages, 1 orphans"
+        assert dedup.run(kept, kept) == Counts(pages=1, orphans=1)
     assert "text" not in rows(tmp_path)[0]
     assert kept.events.count("publish") == 42 and kept.events[-1] == "done 41"
 
