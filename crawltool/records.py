@@ -7,11 +7,16 @@ seconds, `_bytes` is bytes. New fields are optional and have a default; readers 
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
 from crawltool import limits
+
+if TYPE_CHECKING:
+    AnyJson = msgspec.Raw | None
+else:  # msgspec reads a union of Raw and None as None alone, and refuses every value
+    AnyJson = msgspec.Raw
 
 Kind = Literal["address", "robots", "sitemap", "probe", "page"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -91,7 +96,7 @@ class Candidate(msgspec.Struct, tag="candidate", omit_defaults=True, kw_only=Tru
     importance: float | None = None
     else_url: str | None = None  # queued when `url` is unreachable (https, then http)
     prior: Prior | None = None
-    tags: msgspec.Raw | None = None  # any JSON, at most limits.TAGS_BYTES_MAX; carried to target and outcome
+    tags: AnyJson = None  # any JSON, at most limits.TAGS_BYTES_MAX; carried to target and outcome
 
 
 class Target(msgspec.Struct, tag="target", omit_defaults=True, kw_only=True, rename={"for_": "for"}):
@@ -109,7 +114,7 @@ class Target(msgspec.Struct, tag="target", omit_defaults=True, kw_only=True, ren
     attempt: int = 0
     expires_at: float = 0.0
     prior: Prior | None = None
-    tags: msgspec.Raw | None = None
+    tags: AnyJson = None
 
 
 class Robots(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -191,7 +196,7 @@ class Outcome(msgspec.Struct, tag="outcome", omit_defaults=True, kw_only=True):
     robots: Robots | None = None
     depth: int = 0
     hops: int = 0
-    tags: msgspec.Raw | None = None
+    tags: AnyJson = None
     page: Page | None = None
     links: list[Link] = []
     dup: Dup | None = None
@@ -213,7 +218,7 @@ class Control(msgspec.Struct, tag="control", omit_defaults=True, kw_only=True):
     action: str
     host: str | None = None
     url: str | None = None
-    value: msgspec.Raw | None = None
+    value: AnyJson = None
 
 
 Record = Candidate | Target | Outcome | Text | Control
