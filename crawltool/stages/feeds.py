@@ -20,7 +20,7 @@ from crawltool.errors import NoInput
 from crawltool.stages import where as places
 from crawltool.stages.drain import FilterDrain
 from crawltool.stages.where import Splitter, Trouble, Where
-from crawltool.stores.spool import Segment, SpoolReader
+from crawltool.stores.spoolread import Segment, SpoolReader
 
 READ_BYTES = 128 * limits.KIB  # of a pipe at once; Linux pipes hold 64 KiB
 READS_MAX = 64  # of a pipe, for one batch: a fast writer must not keep a batch from ending
