@@ -27,7 +27,8 @@ from crawltool.errors import BadPolicy
 from crawltool.net import guard
 from crawltool.net.asking import EngineSettings, Exchange, Request
 from crawltool.net.body import Body, BodyMemory
-from crawltool.net.handle import Handle, KeptSockets, Shared
+from crawltool.net.handle import Handle, Shared
+from crawltool.net.kept import KeptSockets
 from crawltool.net.waiting import Wait, best_wait
 
 __all__ = ["Body", "Engine", "EngineSettings", "Exchange", "Request"]
@@ -152,7 +153,7 @@ class Engine:
         del self._flying[handle.serial]
         self._multi.remove_handle(handle.easy)
         self._wait.settle()
-        handle.code, handle.message = code, message
+        handle.code, handle.message, handle.ended = code, message, time.monotonic()
         if handle.task is not None:
             trio.lowlevel.reschedule(handle.task)
             handle.task = None

@@ -87,7 +87,7 @@ def _carried(address: Address) -> list[IPv4Address]:
         return [low]
     if value >> 32 == 0 and value > 0xFFFF:
         return [low]  # IPv4-compatible, RFC 4291 section 2.5.5.1
-    if value >> 32 in (0x0064FF9B << 64, 0xFFFF << 32 >> 16 << 16):
+    if value >> 32 in (0x0064FF9B << 64, 0xFFFF0000):
         return [low]  # NAT64 64:ff9b::/96, RFC 6052; IPv4-translated ::ffff:0:0/96, RFC 2765
     if value >> 80 == 0x0064FF9B0001:
         return [low]  # local-use NAT64 64:ff9b:1::/48, RFC 8215; the usual /96 inside it

@@ -8,59 +8,20 @@ used again. Law 5: libcurl repeats a request when a reused connection died; the 
 from __future__ import annotations
 
 import _socket
-import errno
-import os
-import select
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any
 
 import pycurl
 import trio
 
 from crawltool import limits
 from crawltool.errors import DiskTrouble
-from crawltool.net import guard
-from crawltool.net.asking import EngineSettings, Exchange, Request, parse_headers, request_lines
+from crawltool.net import failures, guard
+from crawltool.net.asking import EngineSettings, Exchange, HeaderList, Request, parse_headers, request_lines
 from crawltool.net.body import Body, BodyMemory
+from crawltool.net.kept import KeptSockets
 
 RECEIVE_BYTES = 64 * limits.KIB  # libcurl's read buffer: a 40 KB page is one callback
-OWN_TROUBLE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})  # this machine's
-TLS_ERRORS = frozenset({35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98})
-LOST_CONNECTION = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_GOT_NOTHING, pycurl.E_SEND_ERROR, pycurl.E_RECV_ERROR})
-NO_CONNECTION = frozenset({pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_RESOLVE_HOST, pycurl.E_COULDNT_CONNECT, 97})
-
-Curl = Any  # pycurl has no types
-
-
-class KeptSockets:
-    """Which descriptor belongs to which idle connection, by its local end: to see whether the server closed it.
-
-    libcurl looks at an idle connection only when it has rested for over a second (8.23) and else sends into a closed one.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._descriptors: OrderedDict[tuple[str, int], int] = OrderedDict()
-
-    def note(self, easy: Curl) -> None:
-        """Remember the connection of a transfer that ended well and is still in the multi."""
-        descriptor = easy.getinfo(pycurl.ACTIVESOCKET)
-        if descriptor < 0:
-            return
-        self._descriptors[easy.getinfo(pycurl.LOCAL_IP), easy.getinfo(pycurl.LOCAL_PORT)] = descriptor
-        if len(self._descriptors) > self._most:
-            self._descriptors.popitem(last=False)
-
-    def is_stale(self, ip: str, port: int) -> bool:
-        """Tell whether a connection about to be used has something to read: its end, or an answer nobody asked for."""
-        descriptor = self._descriptors.pop((ip, port), None)
-        if descriptor is None:
-            return False
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(0))
 
 
 @dataclass(slots=True)
@@ -128,6 +89,7 @@ class Handle:
         self.request_bytes, target, headers = lines
         self.started = time.monotonic()
         self.lines: list[bytes] = []
+        self.headers: HeaderList = []  # read early only where `want` asks for them
         self.header_size = 0
         self.is_whole = False  # the final header block is complete
         self.body = Body(self._shared.memory, self._settings.body_dir)
@@ -140,6 +102,7 @@ class Handle:
         self.is_stale = False  # the kept connection was seen closed: nothing was sent
         self.is_repeat = False  # libcurl wanted to send it again, and was stopped
         self.peer_ip: str | None = None
+        self.ended = self.started  # set, with libcurl's code and message, when it is over
         self.code = 0
         self.message = ""
         self.is_first_byte_late = False
@@ -227,8 +190,9 @@ class Handle:
         """Ask `want` once and set how much of the body is kept."""
         request = self.request
         self.cap = request.max_body_bytes
-        if request.want is not None:
-            self.wanted = bool(request.want(_status(self.lines[0]), parse_headers(self.lines[1:])))
+        if request.want is not None and self.is_whole:  # bytes may follow a 101 that nobody asked for: no answer yet
+            self.headers = parse_headers(self.lines[1:])
+            self.wanted = bool(request.want(_status(self.lines[0]), self.headers))
             if not self.wanted:
                 self.cap = min(self.cap, limits.SNIFF_BYTES)
 
@@ -237,11 +201,11 @@ class Handle:
     def note_kept(self) -> None:
         """Remember the connection if it is kept; called before the multi lets go of the handle."""
         if self.request.keep:
-            self._shared.kept.note(self.easy)
+            get = self.easy.getinfo
+            self._shared.kept.note(get(pycurl.LOCAL_IP), get(pycurl.LOCAL_PORT), get(pycurl.ACTIVESOCKET))
 
     def exchange(self) -> Exchange:
         """Tell what came of it, after libcurl has let go of the handle. Raises DiskTrouble, or what `want` raised."""
-        ended = time.monotonic()
         if self.is_whole and self.cap < 0:
             try:
                 self._decide()
@@ -253,14 +217,14 @@ class Handle:
             if isinstance(self.fault, OSError):
                 raise DiskTrouble(f"body file: {self.fault}") from self.fault
             raise self.fault
-        made = Exchange(self.started, ended - self.started, request_bytes=self.request_bytes, peer_ip=self.peer_ip)
+        made = Exchange(self.started, self.ended - self.started, request_bytes=self.request_bytes, peer_ip=self.peer_ip)
         made.wire_bytes = self.header_size + self.body.size
         made.timings = self._timings()
         made.reused = self.is_asked and not self.easy.getinfo(pycurl.NUM_CONNECTS)
         if self.is_whole:
             made.status = _status(self.lines[0])
             made.header_bytes = b"".join(self.lines)
-            made.headers = parse_headers(self.lines[1:])
+            made.headers = self.headers or parse_headers(self.lines[1:])
             made.wanted = self.wanted
         made.body_bytes = self.body.size
         made.body, self.body = self.body, self._no_body  # the handle must not keep alive what the caller drops
@@ -289,33 +253,19 @@ class Handle:
             made.error, made.reason = "timeout", "total" if self.is_asked or over else "connect"
             made.truncated = "time" if self.is_whole else None
         elif self.is_whole:
-            made.truncated = "disconnect" if self.code in LOST_CONNECTION else "unspecified"
-            made.reason = _one_line(self.message)
+            made.truncated = "disconnect" if self.code in failures.LOST_CONNECTION else "unspecified"
+            made.reason = failures.one_line(self.message)
+        elif self.blocked is not None:
+            made.error, made.reason = "blocked_address", self.blocked
+        elif isinstance(self.fault, OSError):
+            made.error, made.reason = "returned", f"this machine: {self.fault.strerror}"
+        elif self.stopped == "headers":
+            made.error, made.reason = "malformed", f"header block over {limits.HEADER_BYTES_MAX} bytes"
+        elif self.is_repeat:
+            made.error, made.reason = "unreachable", "the kept connection was closed before an answer"
         else:
-            made.error, made.reason = self._why_no_answer()
-
-    def _why_no_answer(self) -> tuple[str, str]:
-        number = self.easy.getinfo(pycurl.OS_ERRNO)
-        message = _one_line(self.message)
-        if self.blocked is not None:
-            return "blocked_address", self.blocked
-        if isinstance(self.fault, OSError):
-            return "returned", f"this machine: {self.fault.strerror}"
-        if self.stopped == "headers":
-            return "malformed", f"header block over {limits.HEADER_BYTES_MAX} bytes"
-        if self.is_repeat:
-            return "unreachable", "the kept connection was closed before an answer"
-        if not self.code:
-            return "unreachable", "closed inside the header block"
-        if self.code in NO_CONNECTION:
-            if number in OWN_TROUBLE:
-                return "returned", f"this machine: {os.strerror(number)}"
-            return "unreachable", os.strerror(number).lower() if number else message
-        if self.code in TLS_ERRORS:
-            return "tls_error", message
-        if self.code in LOST_CONNECTION and self.is_asked:
-            return "unreachable", message
-        return "malformed", message
+            number = self.easy.getinfo(pycurl.OS_ERRNO)
+            made.error, made.reason = failures.why_no_answer(self.code, self.message, number, self.is_asked, self.request.scheme)
 
 
 _TIMES = (("connect", pycurl.CONNECT_TIME), ("tls", pycurl.APPCONNECT_TIME), ("first_byte", pycurl.STARTTRANSFER_TIME))
@@ -325,7 +275,3 @@ def _status(line: bytes) -> int:
     """Read the number in a status line that libcurl has accepted; 0 when there is none."""
     parts = line.split(None, 2)
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() and len(parts[1]) == 3 else 0
-
-
-def _one_line(message: str) -> str:
-    return " ".join(message.split())[:300]

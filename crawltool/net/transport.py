@@ -121,4 +121,6 @@ def _error_of(exchange: Exchange, request: httpx.Request) -> httpx.TransportErro
     kind = _ERRORS[exchange.error]
     if exchange.error == "unreachable" and exchange.peer_ip is not None:
         kind = httpx.ReadError
+    elif exchange.error == "malformed" and exchange.peer_ip is None:
+        kind = httpx.LocalProtocolError  # the request itself cannot be sent
     return kind(f"{exchange.error}: {message}", request=request)

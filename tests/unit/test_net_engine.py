@@ -150,6 +150,36 @@ def test_only_the_final_header_block_is_kept(settings: EngineSettings) -> None:
     assert (exchange.status, read(exchange)) == (200, b"final")
 
 
+def test_a_protocol_switch_that_nobody_asked_for_is_one_flagged_outcome() -> None:
+    for rest in (b"", b"raw bytes", page(b"final")):
+        exchange = one(
+            MODES[0], b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", rest, want=lambda status, headers: True
+        )
+        assert exchange.error in ("malformed", "unreachable") or exchange.status == 200, exchange
+
+
+def test_an_ipv6_address_is_asked_in_brackets() -> None:
+    async def main() -> None:
+        try:
+            listeners = await trio.open_tcp_listeners(0, host="::1")
+        except OSError:
+            pytest.skip("no IPv6 on this machine")
+        heads: list[bytes] = []
+
+        async def answer(stream: trio.SocketStream) -> None:
+            async with stream:
+                await always(page(b"six"))(Connection(stream, 1, heads))
+
+        port = listeners[0].socket.getsockname()[1]
+        async with trio.open_nursery() as nursery, Engine() as engine:
+            nursery.start_soon(trio.serve_listeners, answer, listeners)
+            exchange = await engine.exchange(Request("http", "::1", port, "/", "::1", typed=True))
+            assert (read(exchange), exchange.peer_ip, heads) == (b"six", "::1", [exchange.request_bytes])
+            nursery.cancel_scope.cancel()
+
+    trio.run(_bounded, main)
+
+
 def test_content_coding_is_left_as_it_came() -> None:
     packed = gzip.compress(b"x" * 1000)
     assert read(one(MODES[0], page(packed, b"Content-Encoding: gzip\r\n"), headers=[("Accept-Encoding", "gzip")])) == packed
@@ -335,6 +365,23 @@ def test_without_keep_every_exchange_has_its_own_connection(settings: EngineSett
     exchanges, heads, connections = ask(settings, always(page(), then_close=False), "/1", "/2")
     assert (connections, exchanges[1].reused) == (2, False)
     assert all(b"\r\nConnection: close\r\n" in head for head in heads)
+
+
+def test_an_answer_nobody_asked_for_makes_a_kept_connection_unusable() -> None:
+    async def handler(connection: Connection) -> None:
+        while await connection.head():
+            await connection.send(page(b"own"))
+            await trio.sleep(0.01)
+            await connection.send(page(b"foreign"))
+
+    async def main() -> None:
+        async with serving(handler) as server, Engine() as engine:
+            for _ in range(3):
+                assert read(await engine.exchange(server.request(keep=True))) == b"own"
+                await trio.sleep(0.03)
+            assert (len(server.heads), server.connections) == (3, 3)
+
+    trio.run(_bounded, main)
 
 
 # Addresses
