@@ -8,15 +8,17 @@ from typing import Any
 
 import click
 
+from crawltool import limits
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
 
-DESCRIPTION = """Find pages that repeat others, and keep the pages.
+DESCRIPTION = f"""Find pages that repeat others, and keep the pages.
 
 Reads outcomes and texts as parse writes them. A page whose body another URL gave before gets the field dup with kind exact; a
-page that reads nearly like another (SimHashes at most 3 of 64 bits apart, 30 words or more) gets kind near. A page is never a
-duplicate of itself. Each distinct page is written to DIR/pages once, with its text; everything else passes unchanged."""
+page that reads nearly like another (SimHashes at most 3 of 64 bits apart, {limits.SIMHASH_WORDS_MIN} words or more) gets kind
+near. A page is never a duplicate of itself. Each distinct page is written to DIR/pages once, with its text; everything else
+passes unchanged."""
 EXAMPLES = """
 crawltool frontier -C c --until-idle < loop | crawltool fetch -C c | crawltool parse -C c | crawltool dedup -C c > loop
 crawltool dedup -C c -i spool:c/parsed -o spool:c/outcomes-spool

@@ -3,16 +3,17 @@
 Two SimHashes of 64 bits that differ in at most DISTANCE_MAX = 3 bits agree wholly in at least one of four blocks of 16
 bits (three differences cannot touch four blocks). So a page is filed under four keys, one per block, and compared with
 those only that share one of them; nothing nearer is missed as long as no bucket is full (Manku, Jain and Das Sarma,
-"Detecting near-duplicates for web crawling", WWW 2007). Called by stages/dedup and stores/signatures, which keeps the
-buckets.
+"Detecting near-duplicates for web crawling", WWW 2007). Of numpy, whose door is core/simhash, this is the other wing.
+Called by stages/dedup and stores/signatures, which keeps the buckets.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from crawltool import limits
+
 DISTANCE_MAX = 3  # of 64 bits; the same paper's choice for the web
-WORDS_MIN = 30  # a text of fewer words is mostly template: its SimHash says little
 _BLOCKS = 4
 _BLOCK_BITS = 16
 KEY_BYTES = 3  # block number, then its 16 bits
@@ -22,7 +23,7 @@ _FILED = np.dtype([("key", f"V{KEY_BYTES}"), ("row", ">u8"), ("simhash", ">u8")]
 
 def signature(simhash: str | None, words: int) -> int | None:
     """Read a record's SimHash; None when it is missing or malformed, or when the page has too few words for it."""
-    if simhash is None or words < WORDS_MIN or len(simhash) != 16:
+    if simhash is None or words < limits.SIMHASH_WORDS_MIN or len(simhash) != 16:
         return None
     try:
         return int(simhash, 16)

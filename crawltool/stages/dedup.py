@@ -2,9 +2,9 @@
 
 It acts on `text` lines, which it takes out of the stream and remembers for the outcome of the same lease that follows, and on
 outcomes of whole, non-empty 200 pages; all else passes byte for byte. It splices `dup` into the outcome of a page that
-repeats another URL's: `exact` when the payload digest is the same, `near` when the SimHashes differ in at most 3 bits and
-the page has 30 words or more. A page is never a duplicate of itself: a body that its own URL gave before, or that lies near
-what its own URL gave before, says nothing; whoever gave a body first stays its original.
+repeats another URL's: `exact` when the payload digest is the same, `near` when the SimHashes differ in at most 3 bits and the
+page has limits.SIMHASH_WORDS_MIN words. A page is never a duplicate of itself: a body that its own URL gave before, or that
+lies near what its own URL gave before, says nothing; whoever gave a body first stays its original.
 
 pages/ gets a row for each distinct body that parse has read (no `trouble`, or a text in spite of it) or that is HTML, read or
 not, and an alias line for each other URL with such a body. A body that nobody read and that is not HTML has no row and no

@@ -7,6 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawltool import limits
 from crawltool.core import neardup
 
 BITS = st.integers(0, 2**64 - 1)
@@ -49,8 +50,9 @@ def test_keys_are_four_and_ascend() -> None:
 
 
 def test_few_words_or_a_broken_simhash_say_nothing() -> None:
-    assert neardup.signature("00000000000000ff", 30) == 255
-    for simhash, words in (("00000000000000ff", 29), (None, 500), ("ff", 500), ("zzzzzzzzzzzzzzzz", 500)):
+    enough = limits.SIMHASH_WORDS_MIN
+    assert neardup.signature("00000000000000ff", enough) == 255
+    for simhash, words in (("00000000000000ff", enough - 1), (None, 500), ("ff", 500), ("zzzzzzzzzzzzzzzz", 500)):
         assert neardup.signature(simhash, words) is None
 
 
