@@ -159,6 +159,7 @@ class Signatures:
 
     def _open(self) -> None:
         with atomic.disk(self._path), _trouble(self._path, opening=True):
+            self._path.mkdir(exist_ok=True)  # LMDB would make it with the mode of the files: nobody but root could enter
             self._environment = lmdb.open(str(self._path), map_size=self._map_bytes, max_dbs=5, readahead=False, mode=0o644)
             open_db = self._environment.open_db
             names = (b"meta", b"digests", b"rows", b"aliases")

@@ -57,6 +57,11 @@ def test_what_was_saved_stays_and_what_was_not_is_forgotten(tmp_path: Path) -> N
     index.close()
 
 
+def test_the_folder_can_be_entered_by_those_who_may_read_it(tmp_path: Path) -> None:
+    Signatures(tmp_path / "dedup.db").close()
+    assert (tmp_path / "dedup.db").stat().st_mode & 0o500 == 0o500
+
+
 def test_a_damaged_index_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "dedup.db"
     index = Signatures(path)
