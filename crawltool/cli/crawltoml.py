@@ -61,7 +61,7 @@ def _shown_default(setting: Setting) -> Any:
 
 def changed(text: str, values: Mapping[str, Any]) -> str:
     """Set keys in an existing file. Raises BadPolicy when the result would not say what was asked."""
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n")  # not splitlines: a value may hold U+0085 and its like
     for name, value in values.items():
         _put(lines, BY_NAME[name].table, name, f"{name} = {written(value)}")
     result = "\n".join(lines) + "\n"

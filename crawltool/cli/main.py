@@ -66,6 +66,7 @@ def run() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see __main__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
     voice = Voice()
+    voice.is_part = os.environ.get("CRAWLTOOL_WITHIN") == "crawl"
     sys.exit(main(sys.argv[1:], voice))
 
 

@@ -63,12 +63,17 @@ class Quantity(Kind):
             return "any"
         for unit, factor in self.spoken():
             if value >= factor and value % factor == 0:
-                return f"{value / factor:g}{unit}"
-        return f"{value:g}"
+                return f"{_digits(value / factor)}{unit}"
+        return _digits(value)
 
     def spoken(self) -> list[tuple[str, float]]:
         """Give the units used in writing, largest first."""
         return []
+
+
+def _digits(value: float) -> str:
+    """Write a number without an exponent, which the grammar does not have."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 class Duration(Quantity):

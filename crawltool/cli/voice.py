@@ -22,6 +22,7 @@ class Voice:
         self.json = False
         self.quiet = False
         self.debug = False
+        self.is_part = False  # of a crawl, which sums up for all stages
         self._stream = stream
 
     @property
@@ -31,7 +32,7 @@ class Voice:
 
     def say(self, message: str, level: Level = "note", **facts: Any) -> None:
         """Say one thing. `facts` appear in JSON only: the message tells a person all of it."""
-        if self.quiet and level == "note":
+        if (self.quiet and level == "note") or (self.is_part and level == "summary"):
             return
         if self.json:
             import msgspec  # start-up time

@@ -26,6 +26,7 @@ RING = ("frontier", "fetch", "parse", "dedup")
 LEADERS = ("frontier", "fetch")  # who is told to stop; the others end when their input does
 STOPPERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 F_SETPIPE_SZ = 1031  # fcntl has the name only since Linux headers that some builds lack
+WITHIN = "CRAWLTOOL_WITHIN"  # tells a stage that crawl sums up for all
 # Set by a person for one command, these would derail a stage whose input and output are the ring.
 OWN_VARIABLES = ("INPUT", "OUTPUT", "ROUTE", "QUIET", "DIR")
 
@@ -37,9 +38,10 @@ def command(name: str, arguments: Sequence[str]) -> list[str]:
     return [sys.executable, *([] if checkout else ["-P"]), "-m", "crawltool", name, *arguments]
 
 
-def environment() -> dict[str, str]:
+def environment(**more: str) -> dict[str, str]:
     """Give the environment of a stage."""
-    return {name: value for name, value in os.environ.items() if name not in {f"CRAWLTOOL_{own}" for own in OWN_VARIABLES}}
+    own = {f"CRAWLTOOL_{name}" for name in OWN_VARIABLES}
+    return {name: value for name, value in os.environ.items() if name not in own} | more
 
 
 def run_once(name: str, arguments: Sequence[str]) -> int:
@@ -114,7 +116,7 @@ class Ring:
                     stdin=pipes[position - 1][0],
                     stdout=pipes[position][1],
                     stderr=words_in,
-                    env=environment(),
+                    env=environment(**{WITHIN: "crawl"}),
                 )
         finally:
             for descriptor in (*(end for pipe in pipes for end in pipe), *([words_in] if words_in is not None else [])):
