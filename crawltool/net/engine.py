@@ -245,4 +245,5 @@ async def _pin_of(proxy: str) -> list[str]:
         found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
     except OSError as error:
         raise BadPolicy(f"--proxy {proxy}: {error}") from None
-    return [f"{host}:{port}:{found[0][4][0]}"]
+    address = str(found[0][4][0])
+    return [f"{host}:{port}:{f'[{address}]' if ':' in address else address}"]

@@ -65,6 +65,7 @@ class Handle:
             (pycurl.BUFFERSIZE, RECEIVE_BYTES),
             (pycurl.PROXY, self._settings.proxy),
             (pycurl.NOPROXY, ""),
+            (pycurl.PROXYHEADER, ["Proxy-Connection:"]),  # the request's own fields stay out of CONNECT
             (pycurl.CAINFO, self._shared.ca_file),
             (pycurl.HEADERFUNCTION, self._on_header),
             (pycurl.WRITEFUNCTION, self._on_body),
@@ -263,6 +264,8 @@ class Handle:
             made.error, made.reason = "malformed", f"header block over {limits.HEADER_BYTES_MAX} bytes"
         elif self.is_repeat:
             made.error, made.reason = "unreachable", "the kept connection was closed before an answer"
+        elif self._settings.proxy and self.code in failures.NO_CONNECTION:
+            made.error, made.reason = "returned", f"the proxy cannot be reached: {failures.one_line(self.message)}"
         else:
             number = self.easy.getinfo(pycurl.OS_ERRNO)
             made.error, made.reason = failures.why_no_answer(self.code, self.message, number, self.is_asked, self.request.scheme)

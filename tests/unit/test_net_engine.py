@@ -99,6 +99,16 @@ def test_an_http_proxy_gets_the_absolute_form_and_resolves_itself() -> None:
     trio.run(_bounded, main)
 
 
+def test_a_proxy_that_is_down_is_not_the_hosts_fault() -> None:
+    async def main() -> None:
+        async with _through(1) as engine:
+            exchange = await engine.exchange(Request("http", "far.test", 80, "/", "8.8.8.8"))
+            assert exchange.error == "returned"
+            assert exchange.reason and exchange.reason.startswith("the proxy cannot be reached")
+
+    trio.run(_bounded, main)
+
+
 def _through(port: int) -> Engine:
     return Engine(EngineSettings(proxy=f"http://localhost:{port}"))
 
@@ -572,6 +582,33 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     except FileNotFoundError:
         pytest.skip("no openssl command: no certificate to test with")
     return cert, key
+
+
+def test_https_through_a_proxy_keeps_only_the_hosts_own_header_block(certificate: tuple[str, str]) -> None:
+    cert, key = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+
+    async def main() -> None:
+        async def tunnel(connection: Connection) -> None:
+            await connection.head()
+            await connection.send(b"HTTP/1.1 200 Connection established\r\nX-Proxy: 1\r\n\r\n")
+            inner = trio.SSLStream(connection.stream, context, server_side=True)
+            await always(page(b"secret"))(Connection(inner, 1, heads))
+
+        heads: list[bytes] = []
+        async with serving(tunnel) as proxy:
+            settings = EngineSettings(proxy=f"http://127.0.0.1:{proxy.port}", ca_file=cert)
+            async with Engine(settings) as engine:
+                request = Request("https", "site.test", 443, "/x", "8.8.8.8", [("From", "me@x.org")])
+                exchange = await engine.exchange(request)
+                assert read(exchange) == b"secret"
+                assert exchange.header_bytes == b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
+                assert heads == [exchange.request_bytes]
+                assert proxy.heads[0].startswith(b"CONNECT site.test:443 HTTP/1.1\r\n")
+                assert b"me@x.org" not in proxy.heads[0]
+
+    trio.run(_bounded, main)
 
 
 def test_tls_is_verified_against_the_bundle_and_the_name(certificate: tuple[str, str]) -> None:
