@@ -32,7 +32,7 @@ COMMANDS: dict[str, str] = {
     "dedup": "Find pages that repeat others, and keep the pages.",
     "why": "Explain what happened to a URL.",
     "log": "Print the crawl log.",
-    "warc": "Print what the WARC files hold.",
+    "warc": "Print what the WARC files of a crawl hold.",
 }
 
 
@@ -155,6 +155,6 @@ def report(known: CrawltoolError, raised: BaseException, voice: Voice) -> None:
 def die_of(number: int) -> int:
     """Die of a signal. The code is for the case that it does not kill."""
     # What is still buffered for a reader that is gone must not raise again at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     die_by(number)
     return 128 + number

@@ -87,8 +87,8 @@ def overview() -> str:
 
 def command_page(name: str, summary: str, command: click.Command, ctx: click.Context) -> str:
     """Give the page of one command, its subcommands included."""
-    about = command.help or ""
-    text = about.split("\n", 1)[1] if "\n" in about else about
+    # The first line of the help is the summary, which NAME has already, unless it says more.
+    text = (command.help or "").removeprefix(f"{summary}\n") or summary
     body = roff.section("Synopsis", synopses(ctx, command))
     body += roff.section("Description", roff.prose(text))
     for path, inner in tree(ctx, command):

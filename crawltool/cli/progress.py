@@ -133,14 +133,16 @@ class Progress:
 def opening(hosts: int, params: Mapping[str, Any], before: Status) -> str:
     """Say what the crawl may take, and what would shorten it."""
     rest_s, slots = params["delay"], params["per_host"]
-    pace_s = max(rest_s, 0.001) / slots
+    pace_s = rest_s / slots
     if before.queued:
         took = f"{before.pages:,} pages are here and {before.queued:,} URLs queued"
         return f"resuming: {took}, about {spoken_duration(before.expected_s)} for these at the present pace"
-    hosts = max(hosts, 1)
-    pages = params["max_pages"] or 1000
-    said = f"{hosts:,} host{'s' if hosts > 1 else ''} to begin with, each asked at most once in {spoken_duration(pace_s)}"
-    said += f": {pages:,} pages take at least {spoken_duration(pages / hosts * pace_s)}"
+    hosts, pages = max(hosts, 1), params["max_pages"] or 1000
+    said = f"{hosts:,} host{'s' if hosts > 1 else ''} to begin with"
+    if pace_s < 0.01:
+        return f"{said}, asked without rest (--delay 0): as fast as they answer"
+    said += f", each asked at most once in {spoken_duration(pace_s)}: {pages:,} pages take at least "
+    said += spoken_duration(pages / hosts * pace_s)
     if rest_s >= 0.5:
         said += ". A smaller --delay or a larger --per-host shortens it, on hosts whose owner agrees; more hosts run side by side"
     return said
