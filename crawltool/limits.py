@@ -25,7 +25,8 @@ HTML_TAGS_TRUSTED = 2000  # a page with fewer tags is cheap however they nest: i
 HTML_ATTRIBUTES_MAX = 4000  # of one tag: lexbor's time grows with its square
 LANGUAGE_CHARS_MIN = 60  # a shorter text tells no language
 LANGUAGE_CHARS_MAX = 4000  # more does not tell more
-SIMHASH_WORDS_MIN = 24  # fewer words: all such pages look alike, only equal bytes count
+BODY_PARSED_BYTES_MAX = 16 * MIB  # of a stored page, packed as it is; --parse-bytes counts unpacked bytes
+SIMHASH_WORDS_MIN = 30  # fewer words: all such pages look alike, only equal bytes count
 SIMHASH_CHARS_MAX = 256 * KIB
 
 ROBOTS_BYTES_MAX = 500 * KIB  # RFC 9309 section 2.5: at least 500 kibibytes

@@ -24,9 +24,10 @@ _NEXT = re.compile(rb"<(?:(!--)|(meta)(?=[\t\n\x0c\r /])|(/?[a-z])|([!/?]))", re
 _NAME_END = re.compile(rb"[\t\n\x0c\r >]")
 # An attribute as the prescan reads it: skip blanks and slashes, a name up to `=`, blank, `/` or `>`, perhaps a value.
 _ATTRIBUTE = re.compile(
-    rb"[\t\n\x0c\r /]*+(?:(>)|(=?[^\t\n\x0c\r /=>]*+)[\t\n\x0c\r ]*+"
-    rb"(?:=[\t\n\x0c\r ]*+(?:\"([^\"]*+)\"|'([^']*+)'|(?=>)|([^\t\n\x0c\r >\"'][^\t\n\x0c\r >]*+)(?=[\t\n\x0c\r >])|(.|\Z))|(?=.)|(\Z)))",
-    re.S,
+    rb"""[\t\n\x0c\r /]*+(?:(>)|(=?[^\t\n\x0c\r /=>]*+)[\t\n\x0c\r ]*+(?:
+        =[\t\n\x0c\r ]*+(?:"([^"]*+)"|'([^']*+)'|(?=>)|([^\t\n\x0c\r\ >"'][^\t\n\x0c\r >]*+)(?=[\t\n\x0c\r\ >])|(.|\Z))
+        |(?=.)|(\Z)))""",
+    re.S | re.X,
 )
 _META_CHARSET = re.compile(
     r"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\x0c\r ;\"'][^\t\n\x0c\r ;]*))", re.I
@@ -42,9 +43,9 @@ def decode(body: bytes, header_charset: str | None) -> tuple[str, str]:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return _read(body[len(mark) :], name), name
-    name = _name(header_charset) or prescan(body) or _by_pattern(body[:_PATTERN_BYTES])
-    if name:
-        return _read(body, name), name
+    said = _name(header_charset) or prescan(body) or _by_pattern(body[:_PATTERN_BYTES])
+    if said:
+        return _read(body, said), said
     try:
         return body.decode("utf-8"), "UTF-8" if not body.isascii() else "windows-1252"
     except UnicodeDecodeError as error:

@@ -1,0 +1,54 @@
+"""What does this page say, without its menus, and in which language?
+
+The door of resiliparse: main text by its rules on markup, language by its trigram profiles. Text is for the corpus and
+for SimHash, so it is the same whatever `--text` asks for. Called by core/htmlpage and core/plaintext.
+"""
+
+from __future__ import annotations
+
+import re
+
+from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.lang import detect_fast
+
+from crawltool import limits
+
+_OPTION = re.compile(r"<option\b[^<>]*>", re.I)
+_PRIMARY = re.compile(r"[A-Za-z]{2,3}(?=[-_]|\Z)")
+# The detector's distance runs from 0 (its own training text) upwards and says nothing certain from 1200 on.
+_DISTANCE_MAX = 1200
+
+
+def main(html: str) -> str:
+    """Give the text of a page's main content, one line a block; '' when there is none."""
+    text: str = extract_plain_text(_readable(html), main_content=True)
+    return text
+
+
+def whole(html: str) -> str:
+    """Give all visible text of a page, menus and footers too."""
+    text: str = extract_plain_text(_readable(html))
+    return text
+
+
+def language(text: str, hint: str | None) -> tuple[str | None, float | None]:
+    """Tell the language (ISO 639-1) of a text and how sure that is, 0 to 1.
+
+    `hint` is what the page claims (lang attribute): it decides for short texts, and weighs in where the text agrees.
+    """
+    match = _PRIMARY.match(hint.strip()) if hint else None
+    claimed = match[0].lower() if match else None
+    if len(text) < limits.LANGUAGE_CHARS_MIN:
+        return (claimed, 0.5) if claimed else (None, None)
+    found, distance = detect_fast(text[: limits.LANGUAGE_CHARS_MAX], cutoff=_DISTANCE_MAX)
+    if found == "unknown":
+        return (claimed, 0.3) if claimed else (None, None)
+    sure = max(0.0, 1 - distance / _DISTANCE_MAX)
+    if claimed == found:
+        sure = 1 - (1 - sure) / 4
+    return found, round(sure, 3)
+
+
+def _readable(html: str) -> str:
+    """Leave out the options of giant lists: each costs the tree builder of the extractor as many steps as stand before it."""
+    return _OPTION.sub(" ", html) if html.count("<option") > limits.HTML_OPTIONS_MAX else html
