@@ -33,6 +33,7 @@ _GROUPS = {
     **dict.fromkeys(("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"), "formatting"),
     **dict.fromkeys(("ul", "ol", "dl", "menu", "dir"), "list"),
 }
+_OPENING = re.compile(r"<[a-zA-Z]")
 _SPACES = re.compile(r"[ \t\r\n\f/]+")
 
 
@@ -113,10 +114,9 @@ def _bounded(text: str) -> tuple[str, str | None]:
     """
     trouble = None
     tags = text.count("<")
-    if len(text) > limits.HTML_ATTRIBUTES_MAX * 2:
-        cut = _overlong_tag(text)
-        if cut is not None:
-            text, trouble = text[:cut], f"a tag with over {limits.HTML_ATTRIBUTES_MAX} attributes: the rest was not read"
+    cut = _overlong_tag(text)
+    if cut is not None:
+        text, trouble = text[:cut], f"a tag with over {limits.HTML_ATTRIBUTES_MAX} attributes: the rest was not read"
     if tags > limits.HTML_NODES_MAX:
         text, trouble = _first_tags(text), f"more than {limits.HTML_NODES_MAX} tags: the rest was not read"
     if tags > limits.HTML_TAGS_TRUSTED and _looks_deep(text):
@@ -128,13 +128,19 @@ def _bounded(text: str) -> tuple[str, str | None]:
 
 def _overlong_tag(text: str) -> int | None:
     """Find where a tag begins that holds too many attributes; each takes two signs at least."""
+    window = limits.HTML_ATTRIBUTES_MAX * 2
     at = 0
-    for piece in text.split(">"):
-        if len(piece) > limits.HTML_ATTRIBUTES_MAX * 2:
-            opening = re.search(r"<[a-zA-Z]", piece)
-            if opening and len(_SPACES.findall(piece, opening.start())) > limits.HTML_ATTRIBUTES_MAX:
-                return at + opening.start()
-        at += len(piece) + 1
+    while at + window < len(text):
+        last = text.rfind(">", at, at + window)
+        if last >= 0:
+            at = last + 1
+            continue
+        end = text.find(">", at + window)
+        end = len(text) if end < 0 else end
+        opening = _OPENING.search(text, at, end)
+        if opening and len(_SPACES.findall(text, opening.start(), end)) > limits.HTML_ATTRIBUTES_MAX:
+            return opening.start()
+        at = end
     return None
 
 

@@ -32,7 +32,7 @@ _REL_KINDS = (
     ("alternate", "alternate"),
 )
 _FOLLOWED = frozenset({"a", "area", "iframe", "frame", "canonical", "next", "prev", "refresh"})
-_NO_FETCH = ("javascript:", "mailto:", "data:", "tel:", "about:", "blob:")
+_NO_FETCH = re.compile(r"[\x00-\x20]*(?:javascript|mailto|data|tel|about|blob):", re.I)
 # One srcset candidate: the URL is the longest run without blanks; descriptors end at a comma outside parentheses.
 _CANDIDATE = re.compile(r"[\s,]*+([^\s]++)((?:[^(),]++|\([^)]*+\)?+)*+),?+")
 _DESCRIPTORS = re.compile(r"\s*(?:[0-9.eE+-]+[wxh]\s*)*")
@@ -53,25 +53,29 @@ class Found(NamedTuple):
 def read(document: Document, url: str, nofollow: bool) -> Found:
     """Collect the links of a parsed page that was fetched from `url`; `nofollow` is the page's own word on all of them."""
     base = base_url(document, url)
-    collector = _Collector(base, _places(document), nofollow)
+    if base is None:
+        return Found([], url, None, 0)
+    collector = _Collector(urls.Base(base), _places(document), nofollow)
     for element in document.elements:
         reader = _READERS.get(element.tag or "")
         if reader is not None:
             reader(collector, element)
     canonicals = [link.url for link in collector.found.values() if link.kind == "canonical" and link.place != "body"]
     canonical = canonicals[0] if len(canonicals) == 1 else None
-    return Found(list(collector.found.values()), base, canonical, collector.cut)
+    return Found(list(collector.found.values()), base.href, canonical, collector.cut)
 
 
-def base_url(document: Document, url: str) -> str:
-    """Give the URL that relative links start from: the first base element with a href, unless it is data: or javascript:."""
+def base_url(document: Document, url: str) -> urls.Url | None:
+    """Give the URL that relative links start from: the first base element with a href, unless it is data: or javascript:.
+
+    None when `url` itself is no http(s) URL.
+    """
     for element in document.elements:
         if element.tag == "base":
             href = element.attributes.get("href")
             if href is not None:
-                base = urls.parse(href, url)
-                return base.href if base else url
-    return url
+                return urls.parse(href, url) or urls.split(url)
+    return urls.split(url)
 
 
 def srcset(value: str) -> Iterator[str]:
@@ -107,7 +111,7 @@ def refresh(content: str) -> tuple[int, str] | None:
 class _Collector:
     """Gathers links; the first of a URL and kind wins, but it is followed if any of them would be."""
 
-    def __init__(self, base: str, places: dict[int, str], nofollow: bool) -> None:
+    def __init__(self, base: urls.Base, places: dict[int, str], nofollow: bool) -> None:
         self.base, self.places, self.nofollow = base, places, nofollow
         self.found: dict[tuple[str, str], Link] = {}
         self.hrefs: dict[str, str | None] = {}
@@ -116,7 +120,7 @@ class _Collector:
     def add(self, reference: str, kind: str, rel: str = "", text: Callable[[], str] | str = "", place: str = "") -> None:
         href = self.hrefs.get(reference, "")
         if href == "":
-            href = self.hrefs[reference] = _resolve(reference, self.base)
+            href = self.hrefs[reference] = None if _NO_FETCH.match(reference) else self.base.href(reference)
         if href is None:
             return
         follow = (
@@ -136,13 +140,6 @@ class _Collector:
 
     def place(self, element: Element) -> str:
         return self.places.get(element.mem_id, "") if self.places else ""
-
-
-def _resolve(reference: str, base: str) -> str | None:
-    if reference[:11].lower().startswith(_NO_FETCH):
-        return None
-    url = urls.parse(reference, base)
-    return url.href if url else None
 
 
 def _places(document: Document) -> dict[int, str]:

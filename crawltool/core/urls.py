@@ -32,6 +32,12 @@ _PLAIN = re.compile(
 _FIXABLE = re.compile(
     r"%(?!(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF]))([0-9A-Fa-f]{2})?|[^!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]"
 )
+# A reference of this shape is put behind its base as it is: a path from the root, or a name that no scheme and no dot begins.
+_PLAIN_REFERENCE = re.compile(
+    r"(/(?!/)|(?=[0-9A-Z_a-z~\-][!$&'()*+,\-.0-9;=@A-Z_a-z~]*(?:[/?#]|\Z)))"
+    r"([!$%&'()*+,\-./0-9:;=@A-Z_a-z~]*(?:\?[!$%&()*+,\-./0-9:;=?@A-Z_a-z~]*)?)(?:#.*)?",
+    re.S,
+)
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SCHEME = re.compile(r"[\x00-\x20]*([A-Za-z][A-Za-z0-9+.\-]*):")
@@ -70,6 +76,26 @@ def split(href: str) -> Url | None:
 def join(base: str, reference: str) -> str | None:
     """Resolve a reference against base; an absolute href of any scheme, fragment kept, or None."""
     return _href(reference, base)
+
+
+class Base:
+    """The URL that a document's references are resolved against; most of them without asking the parser."""
+
+    def __init__(self, url: Url) -> None:
+        self.url = url
+        self._origin = url.href[: len(url.href) - len(url.target)]
+        path = url.target.partition("?")[0]
+        self._folder = self._origin + path[: path.rfind("/") + 1]
+
+    def href(self, reference: str) -> str | None:
+        """Do as parse() with this base, and give the href alone."""
+        match = _PLAIN_REFERENCE.fullmatch(reference)
+        if match is not None and len(reference) <= limits.URL_BYTES_MAX // 2:
+            slash, rest = match.groups()
+            if "/." not in rest and "/%2" not in rest and rest[:1] not in (".", "%"):
+                return f"{self._origin}/{rest}" if slash else f"{self._folder}{rest}"
+        url = (_plain(reference) if reference[:4] == "http" else None) or parse(reference, self.url.href)
+        return None if url is None else url.href
 
 
 def why_not(text: str) -> str:
