@@ -23,6 +23,7 @@ from crawltool.stages.where import Splitter, Trouble, Where
 from crawltool.stores.spoolread import Segment, SpoolReader
 
 READ_BYTES = 128 * limits.KIB  # of a pipe at once; Linux pipes hold 64 KiB
+SEGMENT_READ_BYTES = 8 * limits.SEGMENT_BYTES_MAX  # room for links sent ahead: our own segments come whole
 READS_MAX = 64  # of a pipe, for one batch: a fast writer must not keep a batch from ending
 
 
@@ -38,14 +39,17 @@ class Batch:
     def __init__(
         self,
         lines: list[bytes],
-        done: Callable[[], None] | None = None,
         *,
         name: str | None = None,
         origin: str = "-",
         first: int = 1,
     ) -> None:
         self.lines, self.name, self.origin, self.first = lines, name, origin, first
-        self._done = done
+        self._done: Callable[[], None] | None = None
+
+    def on_done(self, act: Callable[[], None]) -> None:
+        """Say what letting go means."""
+        self._done = act
 
     def done(self) -> None:
         """Let go of the input; call it when what was made of it is published and saved."""
@@ -193,18 +197,25 @@ class SpoolFeed(Feed):
             self._open = self._batches(segment)
 
     def _batches(self, segment: Segment) -> Iterator[Batch]:
+        """Give a segment's batches; the last one lets go of it. One that holds no line at all is let go of here."""
         splitter = self._splitter(f"{self.origin}/{segment.name}")
-        size = limits.SEGMENT_BYTES_MAX * 8  # room for links sent ahead: our own segments come whole
-        if segment.size_bytes <= size:
-            lines = splitter.feed(segment.file.read(size))
-            yield Batch(lines + splitter.end(), segment.done, name=segment.name, origin=self.origin)
-            return
+        whole = segment.size_bytes <= SEGMENT_READ_BYTES
+        last: Batch | None = None
         offset = 0
-        for data in places.pieces(segment.file):
-            if lines := splitter.feed(data):
-                yield Batch(lines, name=f"{segment.name}@{offset}", origin=self.origin)
+        for data in places.pieces(segment.file, SEGMENT_READ_BYTES if whole else limits.PIPE_READ_BYTES):
             offset += len(data)
-        yield Batch(splitter.end(), segment.done, name=f"{segment.name}@{offset}", origin=self.origin)
+            lines = splitter.feed(data) + (splitter.end() if offset >= segment.size_bytes else [])
+            if not lines:
+                continue
+            if last is not None:
+                yield last
+            # Read again after a kill, the same bytes get the same name: the frontier knows what it has applied.
+            last = Batch(lines, name=segment.name if whole else f"{segment.name}@{offset}", origin=self.origin)
+        if last is None:
+            segment.done()
+            return
+        last.on_done(segment.done)
+        yield last
 
     def stop(self) -> None:
         """Claim nothing more."""

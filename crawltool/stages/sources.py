@@ -7,6 +7,7 @@ batch.done() comes after publishing and saving. Called by frontier and fetch.
 from __future__ import annotations
 
 import contextlib
+import select
 
 import trio
 
@@ -78,6 +79,8 @@ class Inputs:
     def __init__(self, *sources: AsyncSource) -> None:
         self.sources = list(sources)
         self._turn = 0
+        self._epoll = select.epoll()
+        self._watched: set[int] = set()
 
     def poll(self) -> Batch | None:
         """Give what is there now, the sources taking turns."""
@@ -109,18 +112,18 @@ class Inputs:
         return Batch([])
 
     async def _wait(self) -> None:
-        async with trio.open_nursery() as nursery:
-
-            async def one(source: AsyncSource) -> None:
-                await source.wait()
-                nursery.cancel_scope.cancel()
-
-            for source in self.sources:
-                if not source.ended:
-                    nursery.start_soon(one, source)
+        """Return when it is worth to look again. One epoll stands for all sources: a task for each cost ten times as much."""
+        for source in self.sources:
+            fd = source.feed.fd
+            if fd is not None and source.ended == (fd in self._watched):
+                (self._epoll.unregister if source.ended else self._epoll.register)(fd)
+                self._watched ^= {fd}
+        with trio.move_on_after(limits.SPOOL_RESCAN_S):
+            await trio.lowlevel.wait_readable(self._epoll.fileno())
 
     def close(self) -> None:
         """Let go of all."""
+        self._epoll.close()
         with contextlib.ExitStack() as stack:
             for source in self.sources:
                 stack.callback(source.close)

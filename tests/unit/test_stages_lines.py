@@ -213,9 +213,44 @@ def test_a_segment_of_any_size_is_read_in_named_pieces(tmp_path: Path) -> None:
         batch.done()
     assert sum(number for _, number in batches) == count
     names = [name for name, _ in batches]
-    assert names[:2] == ["mine.jsonl@0", "mine.jsonl@1048576"]
+    assert names[:2] == ["mine.jsonl@1048576", "mine.jsonl@2097152"]
     assert len(set(names)) == len(names)
     assert not list((tmp_path / "s" / "cur").iterdir())
+
+
+def test_a_segment_without_a_line_is_let_go_of_unseen(tmp_path: Path) -> None:
+    lines.open_sink(f"spool:{tmp_path}/s").close(end=True)
+    (tmp_path / "s" / "new" / "1.jsonl").write_bytes(b"")
+    (tmp_path / "s" / "new" / "2.jsonl").write_bytes(b"\n\r\n")
+    (tmp_path / "s" / "new" / "3.jsonl").write_bytes(b"x" * (limits.RECORD_BYTES_MAX + 1))
+    trouble = where.Trouble(lambda text: None)
+    assert list(lines.open_source(f"spool:{tmp_path}/s", trouble=trouble)) == []
+    assert trouble.total == 1
+    assert not list((tmp_path / "s" / "cur").iterdir())
+
+
+def test_a_huge_segment_is_let_go_of_with_its_last_piece_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawltool.stages.feeds.SEGMENT_READ_BYTES", 100)
+    monkeypatch.setattr(limits, "PIPE_READ_BYTES", 100)
+    spool = spool_with(tmp_path, CONTROL * 10 + b"\n" * 250)
+    feed = open_feed(f"spool:{spool}")
+    batches = []
+    while (batch := feed.read()) is not None:
+        batches.append(batch)
+    for batch in batches[:-1]:
+        batch.done()
+    assert len(list((spool / "cur").iterdir())) == 1
+    batches[-1].done()
+    assert not list((spool / "cur").iterdir())
+
+
+def spool_with(tmp_path: Path, data: bytes) -> Path:
+    """Make a spool with one segment."""
+    writer = lines.open_sink(f"spool:{tmp_path}/s")
+    writer.publish([CONTROL])
+    (segment,) = (tmp_path / "s" / "new").iterdir()
+    segment.write_bytes(data)
+    return tmp_path / "s"
 
 
 # --- sinks ---
