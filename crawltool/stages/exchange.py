@@ -87,7 +87,10 @@ class Asking:
         )
 
     def _want(self, status: int, headers: HeaderList) -> bool:
-        return self._types.wants(next((value for name, value in headers if name.lower() == "content-type"), None))
+        for name, value in headers:
+            if len(name) == 12 and name.lower() == "content-type":
+                return self._types.wants(value)
+        return True
 
     def outcome(self, target: Target, url: Url, exchange: Exchange, fetched_at: float) -> Outcome:
         """Tell what came of an exchange; where it is stored is added by archived()."""

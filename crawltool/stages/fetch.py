@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -135,11 +136,12 @@ class FetchStage:
         self._lock: atomic.Lock | None = None
         self._waiting: deque[Target] = deque()
         self._workers = 0
-        self._scopes: set[trio.CancelScope] = set()  # of the exchanges in the air
         self._finished: list[_Finished] = []
         self._passing: list[bytes] = []  # lines that are not ours
         self._passed = trio.Event()
         self._news = trio.Event()
+        self._stored = trio.Event()
+        self._is_storing = False
         self._all_landed = False
 
     async def run(self) -> None:
@@ -173,21 +175,21 @@ class FetchStage:
                 batch.done()
 
     def _take(self, batch: Batch) -> None:
-        for line in batch.lines:
+        for number, line in enumerate(batch.lines, batch.first):
             kind = records.type_of(line)
             if kind == "target":
-                self._take_target(line, batch.origin)
+                self._take_target(line, batch.origin, number)
             elif kind:
                 self.candidates += kind == "candidate"
                 self._passing.append(line)
             else:
-                self.source.trouble.refuse(batch.origin, 0, "not a record", line)
+                self.source.trouble.refuse(batch.origin, number, "not a record", line)
 
-    def _take_target(self, line: bytes, origin: str) -> None:
+    def _take_target(self, line: bytes, origin: str, number: int) -> None:
         try:
             target = records.decode(line)
         except ValueError as error:
-            self.source.trouble.refuse(origin, 0, f"not a target: {error}", line)
+            self.source.trouble.refuse(origin, number, f"not a target: {error}", line)
             return
         assert isinstance(target, Target)
         self._begin()
@@ -236,9 +238,16 @@ class FetchStage:
         """Ask what waits, one target after the other, until nothing waits."""
         try:
             while self._waiting:
-                await self._ask(self._waiting.popleft())
+                if self._is_behind():
+                    await self._stored.wait()
+                else:
+                    await self._ask(self._waiting.popleft())
         finally:
             self._workers -= 1
+
+    def _is_behind(self) -> bool:
+        """Tell whether answers come faster than they are stored: then wait, rather than put them into temporary files."""
+        return self._is_storing and self._engine.memory.used > self.settings.body_memory_bytes // 2
 
     async def _ask(self, target: Target) -> None:
         url = urls.split(target.url)
@@ -254,38 +263,31 @@ class FetchStage:
         return await self._exchange(target, url, address)
 
     async def _exchange(self, target: Target, url: Url, address: str) -> None:
-        """Carry one exchange; the end of the grace time cuts it off."""
+        """Carry one exchange. One that is cut off, at the end of the grace time, comes back with its times."""
         began_at = self.clock.now()
-        exchange = None
-        with trio.CancelScope(deadline=self.drain.grace_ends_at) as scope:
-            self._scopes.add(scope)
-            try:
-                exchange = await self._engine.exchange(self.asking.request(target, url, address))
-            finally:
-                self._scopes.discard(scope)
-        if exchange is None:
+        try:
+            exchange = await self._engine.exchange(self.asking.request(target, url, address))
+        except trio.Cancelled:
             elapsed_s = self.clock.now() - began_at
-            return self._finish(_Finished(asking.returned(target, "cut off", round(began_at, 6), round(elapsed_s, 6))))
+            self._finish(_Finished(asking.returned(target, "cut off", round(began_at, 6), round(elapsed_s, 6))))
+            raise
         fetched_at = self.clock.at(exchange.started)
         outcome = self.asking.outcome(target, url, exchange, fetched_at)
-        return self._finish(_Finished(outcome, exchange, asking.capture(target, url, exchange, fetched_at)))
+        self._finish(_Finished(outcome, exchange, asking.capture(target, url, exchange, fetched_at)))
 
     async def _look_up(self, target: Target) -> None:
         """Answer kind address: resolve and judge, contact nobody."""
         url = urls.split(target.url)
         if url is None:
             return self._finish(_Finished(asking.failed(target, "malformed", f"url: {urls.why_not(target.url)}")))
-        with trio.CancelScope(deadline=self.drain.grace_ends_at) as scope:
-            self._scopes.add(scope)
-            try:
-                answer = await self.resolver.resolve(url.host.strip("[]"), url.port)
-            except NoName as error:
-                reason = f"{error.reason}: {error.detail}" if error.detail else error.reason
-                return self._finish(_Finished(asking.failed(target, "dns_failure", reason)))
-            finally:
-                self._scopes.discard(scope)
-        if scope.cancelled_caught:
-            return self._finish(_Finished(asking.returned(target, "fetch is stopping")))
+        try:
+            answer = await self.resolver.resolve(url.host.strip("[]"), url.port)
+        except NoName as error:
+            reason = f"{error.reason}: {error.detail}" if error.detail else error.reason
+            return self._finish(_Finished(asking.failed(target, "dns_failure", reason)))
+        except trio.Cancelled:
+            self._finish(_Finished(asking.returned(target, "fetch is stopping")))
+            raise
         return self._finish(_Finished(asking.resolved(target, answer, self.settings.allow_nets)))
 
     # --- out ---
@@ -322,6 +324,7 @@ class FetchStage:
         captures = [finished.capture for finished in group if finished.capture is not None]
         if captures:
             self._check_room()
+            self._is_storing = True
             stored = iter(await trio.to_thread.run_sync(self.archive.store, captures))
             for finished in group:
                 if finished.capture is not None:
@@ -329,6 +332,9 @@ class FetchStage:
         for finished in group:
             if finished.exchange is not None:
                 finished.exchange.close()
+        self._is_storing = False
+        self._stored.set()
+        self._stored = trio.Event()
 
     def _check_room(self) -> None:
         disk = os.statvfs(self.settings.dir)
@@ -352,10 +358,9 @@ class FetchStage:
         self.source.stop()
         while self._waiting:
             self._finish(_Finished(asking.returned(self._waiting.popleft(), "fetch is stopping")))
-        for scope in self._scopes:
-            scope.deadline = min(scope.deadline, self.drain.grace_ends_at)
         await trio.sleep_until(self.drain.grace_ends_at)
-        self._reading.cancel()  # who feeds us has not ended: what it still sends is lost, and its leases run out
+        # Reading stops too: who feeds us has not ended, and the leases of what it still sends run out.
+        self._air.cancel_scope.cancel()
 
 
 async def run(settings: Settings, say: Callable[[str], object]) -> FetchStage:
@@ -381,6 +386,7 @@ async def run(settings: Settings, say: Callable[[str], object]) -> FetchStage:
     return stage
 
 
+@lru_cache(maxsize=65_536)
 def _literal(host: str) -> str | None:
     """Give the address that a host is when it is written as one."""
     with suppress(ValueError):
