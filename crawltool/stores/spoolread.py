@@ -22,6 +22,8 @@ from crawltool.errors import CannotHold, NoInput
 from crawltool.stores import atomic
 from crawltool.stores.spool import create, listing, writers_alive
 
+QUIET_NS = 100_000_000
+
 
 class Segment:
     """A segment that this reader owns. `file` is open for reading from its first byte."""
@@ -79,6 +81,8 @@ class SpoolReader:
         self._waiting: deque[str] = deque()  # names seen in new/
         self._taken_over: deque[str] = deque()  # names in cur/ that were a dead owner's
         self._looked_at = float("-inf")
+        self._new = self.path / "new"
+        self._listed_ns = 0  # time of new/ when it was last listed and surely quiet
 
     def _become_owner(self) -> tuple[str, atomic.Lock]:
         for _ in itertools.count():  # ends: a fresh name is taken from us at most in the instant before we lock it
@@ -125,9 +129,8 @@ class SpoolReader:
         if self._taken_over:
             return self._taken_over.popleft()
         for fresh in (False, True):
-            if fresh:
-                self._clear_trigger()  # before the look, so that a poke during it is kept
-                self._waiting.extend(listing(self.path / "new"))
+            if fresh and not self._look():
+                return None
             while self._waiting:
                 name = self._waiting.popleft()
                 try:
@@ -136,6 +139,17 @@ class SpoolReader:
                 except FileNotFoundError:
                     continue  # another reader was faster
         return None
+
+    def _look(self) -> bool:
+        """List new/, unless the folder's time says that nothing has moved since the last list; tell whether it was listed."""
+        self._clear_trigger()  # before the look, so that a poke during it is kept
+        changed_ns = self._new.stat().st_mtime_ns
+        if changed_ns == self._listed_ns:
+            return False
+        # The kernel's file times are some milliseconds coarse: a young one may hide a change that follows it.
+        self._listed_ns = changed_ns if time.time_ns() - changed_ns > QUIET_NS else 0
+        self._waiting.extend(listing(self._new))
+        return True
 
     def _open(self, name: str) -> Segment | None:
         path = self._mine(name)
@@ -168,7 +182,7 @@ class SpoolReader:
         now = time.monotonic()
         if now - self._looked_at < limits.SPOOL_RESCAN_S:
             return
-        self._looked_at = now
+        self._looked_at, self._listed_ns = now, 0
         held: dict[str, list[str]] = {owner: [] for owner in listing(self.path / "owners")}
         for entry in listing(self.path / "cur"):
             name, _, owner = entry.rpartition(".")

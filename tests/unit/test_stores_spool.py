@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from crawltool import limits
 from crawltool.errors import DiskTrouble, NoInput
-from crawltool.stores import spool
+from crawltool.stores import spool, spoolread
 from crawltool.stores.spool import SpoolWriter
 from crawltool.stores.spoolread import SpoolReader
 
@@ -205,6 +205,20 @@ def test_a_poke_wakes_the_reader_and_a_look_takes_it_away(tmp_path: Path) -> Non
     assert not poked()
     writer.close(end=True)
     assert poked()
+
+
+def test_a_poke_without_a_segment_is_taken_away_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import select
+
+    monkeypatch.setattr(limits, "SPOOL_RESCAN_S", 60.0)
+    monkeypatch.setattr(spoolread, "QUIET_NS", -1)  # the folder is quiet at once
+    writer, reader = SpoolWriter(tmp_path / "s"), SpoolReader(tmp_path / "s")
+    assert (reader.claim(), reader.claim()) == (None, None)
+    writer._poke()
+    assert reader.claim() is None
+    assert not select.select([reader.trigger_fd()], [], [], 0)[0], "a reader that waits for it would spin"
+    writer.publish(numbered(1))
+    assert drink(reader) == numbered(1)
 
 
 def test_pokes_that_nobody_takes_never_make_the_writer_wait(tmp_path: Path) -> None:
