@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from crawltool import limits
 from crawltool.errors import DiskTrouble, NoInput
-from crawltool.stores import spool, spoolread
+from crawltool.stores import spool
 from crawltool.stores.spool import SpoolWriter
 from crawltool.stores.spoolread import SpoolReader
 
@@ -211,8 +211,8 @@ def test_a_poke_without_a_segment_is_taken_away_too(tmp_path: Path, monkeypatch:
     import select
 
     monkeypatch.setattr(limits, "SPOOL_RESCAN_S", 60.0)
-    monkeypatch.setattr(spoolread, "QUIET_NS", -1)  # the folder is quiet at once
     writer, reader = SpoolWriter(tmp_path / "s"), SpoolReader(tmp_path / "s")
+    os.utime(tmp_path / "s" / "new", (1, 1))  # long quiet
     assert (reader.claim(), reader.claim()) == (None, None)
     writer._poke()
     assert reader.claim() is None
