@@ -127,9 +127,10 @@ class Rules:
 
     def _longest_prefix(self, form: str) -> tuple[int, bool, str]:
         for length in self._lengths:
-            found = self._prefixes.get(form[:length])
+            head = form[:length]  # of a short URL all of it: then its own length counts
+            found = self._prefixes.get(head)
             if found is not None:
-                return length, *found
+                return len(head), *found
         return -1, True, ""
 
 

@@ -170,6 +170,27 @@ def test_matching_is_what_the_definition_says(pattern: str, is_anchored: bool, p
     assert found.judge("/" + path)[0] is not slow(rule, "/" + path)
 
 
+def test_a_longer_rule_elsewhere_does_not_lend_its_length() -> None:
+    # The old suite let it through: its files had few rules, and rarely one longer than the whole URL.
+    assert judge(b"User-agent: *\nAllow: /$\nAllow: /mail/help/\nDisallow: /\n", "/")
+
+
+def oracle(rules: list[tuple[str, str]], path: str) -> bool:
+    """Judge by RFC 9309 section 2.2.2, word by word: the longest match, allow on a tie."""
+    matched = [(len(pattern), kind == "allow") for kind, pattern in rules if slow(pattern, path)]
+    return max(matched, default=(0, True))[1]
+
+
+KINDS = st.sampled_from(["allow", "disallow"])
+LINES = st.tuples(KINDS, st.from_regex(r"/[ab*/]{0,6}\$?", fullmatch=True))
+
+
+@given(st.lists(LINES, max_size=8), st.from_regex(r"/[ab/]{0,8}", fullmatch=True))
+def test_many_rules_are_judged_as_by_trying_each(rules: list[tuple[str, str]], path: str) -> None:
+    found = records.Robots(rules=[(kind, pattern, line) for line, (kind, pattern) in enumerate(rules)])
+    assert robots.Rules(found).judge(path)[0] is oracle(rules, path)
+
+
 @given(RULES, PATHS)
 def test_protego_agrees(rules: list[tuple[str, str]], path: str) -> None:
     body = "User-agent: *\n" + "".join(f"{kind}: /{pattern}\n" for kind, pattern in rules)
