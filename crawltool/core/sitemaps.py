@@ -75,7 +75,7 @@ def parse(text: str, may_be_lines: bool) -> Listing:
     """Read a list; `may_be_lines` allows one URL a line, which only a known sitemap may be."""
     if may_be_lines and text.lstrip()[:1] != "<":
         lines = [Entry(line.strip(), None, None) for line in text.splitlines()[: limits.SITEMAP_URLS_MAX * 2]]
-        return Listing("sitemap", [line for line in lines if line.url], None)
+        return Listing("sitemap", [line for line in lines if line.url[:4].lower() == "http"], None)
     reader = _Reader(text)
     entries = list(reader.entries())
     trouble = None
@@ -154,29 +154,31 @@ class _Reader:
         self.items: tuple[str, ...] = ()
         self.cut = False
         self.prefix = ""
+        self.item: dict[str, str] | None = None  # the fields of the item that is open
+        self.begins: dict[str, int] = {}  # where the text of open fields begins; "" is the item itself
 
     def entries(self) -> Iterator[Entry]:
-        fields: dict[str, str] | None = None
-        begins: dict[str, int] = {}
-        ended = False
+        """Give what is listed, in order; an item that nobody closed ends where the next one, or the text, does."""
+        has_end = False
         for token in _TOKEN.finditer(self.text):
-            name = token[3]
-            if name is None:
+            name = (token[3] or "").lower()
+            if not name:
                 continue
-            name = name.lower()
             if not self.kind:
                 self._root(name, token[2] or "")
-            elif name in self.items and self._is_ours(token[2]):
-                if fields and (entry := self._entry(fields)):
-                    yield entry
-                fields, begins = (None if token[1] else {}), {}
+            elif name in self.items and (token[2] or "") == self.prefix:
+                yield from self._item(token)
             elif name in _ROOTS and token[1]:
-                ended = True
-            elif fields is not None and name in _FIELDS:
-                self._field(name, token, fields, begins)
-        if fields and (entry := self._entry(fields)):
-            yield entry
-        self.cut = bool(self.kind) and not ended
+                has_end = True
+            elif self.item is not None and name in _FIELDS:
+                if name == "loc" and not token[1] and "loc" in self.item:
+                    yield from self._close(token.start())  # a second address in one item is an item of its own
+                    self.item = {}
+                self._field(name, token)
+        if "loc" in self.begins:
+            self._end_field("loc", self.text.find("<", self.begins["loc"]))
+        yield from self._close(len(self.text))
+        self.cut = bool(self.kind) and not has_end
 
     def _root(self, name: str, prefix: str) -> None:
         if name in _ROOTS:
@@ -184,34 +186,55 @@ class _Reader:
             self.items = _ITEMS[self.kind]
             self.prefix = "" if name == "rdf" else prefix
 
-    def _is_ours(self, prefix: str | None) -> bool:
-        return (prefix or "") == self.prefix
+    def _item(self, token: re.Match[str]) -> Iterator[Entry]:
+        begin = self.begins.get("loc")
+        if begin is not None and not token[1] and not self.text[begin : token.start()].strip():
+            return  # <loc><url>…</url></loc>
+        yield from self._close(token.start())
+        if not token[1]:
+            self.item, self.begins = {}, {"": token.end()}
 
-    def _field(self, name: str, token: re.Match[str], fields: dict[str, str], begins: dict[str, int]) -> None:
+    def _close(self, end: int) -> Iterator[Entry]:
+        """End the open item at a place in the text."""
+        if self.item is not None:
+            if "loc" in self.begins:
+                self._end_field("loc", end)
+            elif not self.item and "" in self.begins:
+                bare = self.text[self.begins[""] : end].strip()  # the address without its tag
+                if bare.startswith("http") and "<" not in bare:
+                    self.item["loc"] = bare
+            entry = self._entry(self.item)
+            if entry is not None:
+                yield entry
+        self.item, self.begins = None, {}
+
+    def _field(self, name: str, token: re.Match[str]) -> None:
         """Take the text between a field's tags; of Atom's links the href of the page itself. The first value counts."""
-        is_date = name in _DATES  # dc:date and dcterms:modified are wanted, image:loc is not
-        if not is_date and not self._is_ours(token[2]):
-            return
-        if token[1]:
-            begin = begins.pop(name, None)
-            if begin is not None and name not in fields:
-                fields[name] = self.text[begin : token.start()]
+        # dc:date and dcterms:modified are wanted, image:loc is not.
+        if self.item is None or (name not in _DATES and (token[2] or "") != self.prefix):
             return
         attributes = token[4]
-        if name == "link" and "href" in attributes:
+        if token[1]:
+            self._end_field(name, token.start())
+        elif name == "link" and "href" in attributes:
             found = {key.lower(): double or single for key, double, single in _ATTRIBUTE.findall(attributes)}
             if found.get("rel", "alternate") == "alternate" and found.get("href"):
-                fields.setdefault("link", found["href"])
-        elif name == "guid" and "false" in attributes.lower():
-            return
+                self.item.setdefault("link", found["href"])
         elif not attributes.endswith("/"):
-            begins[name] = token.end()
+            self.begins[name] = token.end()
+
+    def _end_field(self, name: str, end: int) -> None:
+        begin = self.begins.pop(name, None)
+        if begin is not None and self.item is not None and end > begin:
+            self.item.setdefault(name, self.text[begin:end])
 
     def _entry(self, fields: dict[str, str]) -> Entry | None:
         where = next((fields[name] for name in ("loc", "link", "guid") if fields.get(name, "").strip()), "")
         url = _plain(where)
         if not url or (_FOREIGN_ENTITY.search(where) and self.has_entities):
             return None
+        if "loc" not in fields and "link" not in fields and not url.startswith("http"):
+            return None  # a guid that is no address
         date = next((fields[name] for name in _DATES if name in fields), None)
         return Entry(url, w3c_date(_plain(date)) if date else None, _priority(fields.get("priority")))
 
