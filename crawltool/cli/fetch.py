@@ -16,7 +16,7 @@ from crawltool.errors import Misuse
 
 if TYPE_CHECKING:
     from crawltool.net.guard import Net
-    from crawltool.stages.fetch import Settings
+    from crawltool.stages.fetchsettings import Settings
 
 DESCRIPTION = """Fetch targets into WARC files.
 
@@ -68,7 +68,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 def settings_of(given: dict[str, Any]) -> Settings:
     """Build the stage's settings from parsed options. Raises Misuse."""
     from crawltool.net.dns import read_pin
-    from crawltool.stages.fetch import Settings
+    from crawltool.stages.fetchsettings import Settings
 
     directory: Path = given["dir"]
     return Settings(

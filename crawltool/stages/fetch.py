@@ -2,7 +2,7 @@
 
 Targets are the exception to law 4: they are let go of before they are asked, and only the frontier sends one again. What is
 not started is answered `returned`. Law 2: finished exchanges queue; one task stores all that finished meanwhile with one
-fsync and then publishes their outcomes. stages/exchange.py holds what needs no waiting. Run by cli/fetch.
+fsync and then publishes their outcomes. stages/fetching.py holds what needs no waiting. Run by cli/fetch.
 """
 
 from __future__ import annotations
@@ -11,28 +11,26 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import trio
 
 from crawltool import limits, records
 from crawltool.core import urls
-from crawltool.core.mediatypes import TYPES, WantedTypes
+from crawltool.core.mediatypes import WantedTypes
 from crawltool.core.urls import Url
 from crawltool.errors import DiskTrouble, Misuse
-from crawltool.net import guard
-from crawltool.net.dns import NoName, Pin, Resolver
-from crawltool.net.engine import Engine, EngineSettings, Exchange
+from crawltool.net.dns import NoName, Resolver
+from crawltool.net.engine import Engine, Exchange
 from crawltool.records import Outcome, Target
 from crawltool.stages import clock as clocks
-from crawltool.stages import exchange as asking
+from crawltool.stages import fetching as asking
 from crawltool.stages.clock import Clock
 from crawltool.stages.drain import ReaderGone, TrioDrain
 from crawltool.stages.feeds import Batch
+from crawltool.stages.fetchsettings import Settings
 from crawltool.stages.outlets import parse_routes
 from crawltool.stages.sinks import open_async_sink
 from crawltool.stages.sources import AsyncSource, open_async_source
@@ -58,47 +56,6 @@ class Lines(Protocol):
     """What the stage needs of an AsyncSink."""
 
     async def publish(self, lines: Sequence[bytes]) -> None: ...
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the operator decided. Seconds and bytes."""
-
-    dir: Path
-    product: str
-    contact: str | None = None
-    robots_token: str = "crawltool"
-    concurrency: int = 500
-    timeout_connect_s: float = 10.0
-    timeout_first_byte_s: float = 20.0
-    timeout_total_s: float = 120.0
-    max_body_bytes: int = 10 * limits.MIB
-    types: tuple[str, ...] = TYPES
-    allow_nets: tuple[guard.Net, ...] = ()
-    pins: tuple[Pin, ...] = ()
-    body_memory_bytes: int = 64 * limits.MIB
-    min_free_bytes: int | None = None  # None: limits.FREE_BYTES_MIN or FREE_SHARE_MIN of the disk, whichever is less
-    input: str = "-"
-    output: str = "-"
-    routes: tuple[str, ...] = ()
-    strict: bool = False
-    grace_s: float = limits.GRACE_S
-
-    @property
-    def identity(self) -> asking.Identity:
-        """Give who asks."""
-        return asking.Identity(self.product, self.contact, self.robots_token)
-
-    @property
-    def engine(self) -> EngineSettings:
-        """Give the engine's settings; large bodies lie, unlinked, on the crawl's own disk."""
-        return EngineSettings(self.allow_nets, self.body_memory_bytes, str(self.dir))
-
-    def warcinfo(self) -> dict[str, str]:
-        """Give the fields of the warcinfo record of every archive file."""
-        agent = dict(self.identity.headers())["User-Agent"]
-        fields = {"software": self.product, "http-header-user-agent": agent, "robots": "obey"}
-        return fields | ({"operator": self.contact} if self.contact else {})
 
 
 class _Finished(NamedTuple):
@@ -193,7 +150,7 @@ class FetchStage:
             return
         assert isinstance(target, Target)
         self._begin()
-        if self.drain.stopping.is_set():
+        if self.drain.reason is not None:
             self._finish(_Finished(asking.returned(target, "fetch is stopping")))
         elif not self._is_of_this_run(target):
             self._finish(_Finished(asking.returned(target, "its lease is of another run of the frontier")))

@@ -22,7 +22,8 @@ from crawltool.net.dns import Resolver
 from crawltool.stages.clock import LOCK_NAME, Clock
 from crawltool.stages.drain import EndedBySignal, ReaderGone, TrioDrain
 from crawltool.stages.feeds import Batch
-from crawltool.stages.fetch import FETCH_LOCK, FetchStage, Settings
+from crawltool.stages.fetch import FETCH_LOCK, FetchStage
+from crawltool.stages.fetchsettings import Settings
 from crawltool.stages.where import Trouble
 from crawltool.stores import atomic, warcread
 from crawltool.stores.digests import DigestIndex
