@@ -8,12 +8,12 @@ target's URL, escapes as found. Law 10: every request says who asks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
 from crawltool import limits
 from crawltool.core import decoding, freshness, robots, verdicts
+from crawltool.core.identity import Identity
 from crawltool.core.mediatypes import WantedTypes, essence
 from crawltool.core.urls import Url
 from crawltool.net import guard
@@ -23,26 +23,9 @@ from crawltool.net.engine import Exchange, Request
 from crawltool.records import Outcome, Prior, Robots, Target, Verdict
 from crawltool.stores.warc import Capture, Stored
 
-ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 SHOWN_CHARS = 300  # of a Content-Type or reason in an outcome
 VALIDATOR_CHARS_MAX = 1000
 _encode = msgspec.json.Encoder().encode
-
-
-class Identity(NamedTuple):
-    """Who asks: product is `name/version`, contact a mail address or URL (None: only loopback is asked)."""
-
-    product: str
-    contact: str | None
-    robots_token: str
-
-    def headers(self) -> list[tuple[str, str]]:
-        """Give the header fields that every request carries."""
-        agent = f"{self.product} (+{self.contact})" if self.contact else self.product
-        fields = [("User-Agent", agent), ("Accept", ACCEPT), ("Accept-Encoding", decoding.ACCEPTED)]
-        if self.contact and "@" in self.contact and "://" not in self.contact:
-            fields.insert(1, ("From", self.contact.removeprefix("mailto:")))
-        return fields
 
 
 class Asking:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawltool import limits
+from crawltool.core.identity import Identity
 from crawltool.core.mediatypes import TYPES
 from crawltool.net import guard
 from crawltool.net.dns import Pin
 from crawltool.net.engine import EngineSettings
-from crawltool.stages.fetching import Identity
 
 
 @dataclass(frozen=True)
