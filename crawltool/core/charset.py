@@ -43,15 +43,7 @@ def decode(body: bytes, header_charset: str | None) -> tuple[str, str]:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return _read(body[len(mark) :], name), name
-    said = _name(header_charset) or prescan(body) or _by_pattern(body[:_PATTERN_BYTES])
-    if said:
-        return _read(body, said), said
-    try:
-        return body.decode("utf-8"), "UTF-8" if not body.isascii() else "windows-1252"
-    except UnicodeDecodeError as error:
-        if error.end >= len(body) and error.reason == "unexpected end of data":
-            return body.decode("utf-8", "replace"), "UTF-8"  # cut by a limit inside a sign
-    name = sniff(body)
+    name = _name(header_charset) or prescan(body) or sniff(body)
     return _read(body, name), name
 
 
@@ -84,6 +76,15 @@ def prescan(body: bytes) -> str | None:
 
 def sniff(body: bytes) -> str:
     """Guess the encoding of bytes that nobody labelled; windows-1252 when nothing speaks for another."""
+    by_pattern = _by_pattern(body[:_PATTERN_BYTES])
+    if by_pattern or body.isascii():
+        return by_pattern or "windows-1252"
+    try:
+        body.decode("utf-8")
+        return "UTF-8"
+    except UnicodeDecodeError as error:
+        if error.end >= len(body) and error.reason == "unexpected end of data":
+            return "UTF-8"  # cut by a limit inside a sign
     guess = cchardet.detect(body[: limits.CHARSET_SEARCH_BYTES])["encoding"]
     if not guess:
         return "windows-1252"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from crawltool import limits
-from crawltool.core import charset, decoding, html, htmlpage, plaintext, sitemaps
+from crawltool.core import charset, decoding, html, htmlpage, mediatypes, plaintext, sitemaps
 from crawltool.core.reading import Reading, Sheet, join_troubles
 from crawltool.records import Page
 
@@ -44,13 +44,8 @@ _RULES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-pr
 
 def is_readable(content_type: str | None, kind: str) -> bool:
     """Tell whether a body of this type is worth fetching from the archive; `kind` is what it was fetched as."""
-    name = media_type(content_type)
+    name = mediatypes.essence(content_type)
     return kind == "sitemap" or name in READERS or name in _UNKNOWN
-
-
-def media_type(content_type: str | None) -> str:
-    """Give the type without parameters, lower case; '' when there is none."""
-    return (content_type or "").partition(";")[0].strip().lower()
 
 
 def read(
@@ -78,7 +73,7 @@ def read(
     robots = _robots(headers, token)
     if body and not data:
         return Reading(Page(robots=robots, trouble=trouble))
-    name = media_type(content_type)
+    name = mediatypes.essence(content_type)
     reader = _reader(name, data, kind)
     if reader is None:
         return None

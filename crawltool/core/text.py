@@ -17,6 +17,8 @@ _OPTION = re.compile(r"<option\b[^<>]*>", re.I)
 _PRIMARY = re.compile(r"[A-Za-z]{2,3}(?=[-_]|\Z)")
 # The detector's distance runs from 0 (its own training text) upwards and says nothing certain from 1200 on.
 _DISTANCE_MAX = 1200
+_NEAR = 1.05
+_RANKED = 5
 
 
 def main(html: str) -> str:
@@ -40,13 +42,24 @@ def language(text: str, hint: str | None) -> tuple[str | None, float | None]:
     claimed = match[0].lower() if match else None
     if len(text) < limits.LANGUAGE_CHARS_MIN:
         return (claimed, 0.5) if claimed else (None, None)
-    found, distance = detect_fast(text[: limits.LANGUAGE_CHARS_MAX], cutoff=_DISTANCE_MAX)
-    if found == "unknown":
+    ranked = _ranked(text[: limits.LANGUAGE_CHARS_MAX])
+    if not ranked:
         return (claimed, 0.3) if claimed else (None, None)
-    sure = max(0.0, 1 - distance / _DISTANCE_MAX)
-    if claimed == found:
-        sure = 1 - (1 - sure) / 4
+    found, distance = ranked[0]
+    # A few percent of distance tell nothing (Japanese with much Han looks Chinese): there the page's word decides.
+    near = {name for name, other in ranked if other <= distance * _NEAR}
+    lead = ranked[1][1] / max(distance, 1) - 1 if len(ranked) > 1 else 1.0
+    sure = max(0.0, 1 - distance / _DISTANCE_MAX) * min(1.0, 0.5 + lead * 5)
+    if claimed in near:
+        found, sure = claimed, 1 - (1 - sure) / 4
     return found, round(sure, 3)
+
+
+def _ranked(text: str) -> list[tuple[str, int]]:
+    """Give the nearest languages with their distances, the nearest first."""
+    found = detect_fast(text, cutoff=_DISTANCE_MAX, n_results=_RANKED)
+    ranked = [found] if isinstance(found, tuple) else found
+    return [(name, distance) for name, distance in ranked if name != "unknown"]
 
 
 def _readable(html: str) -> str:
