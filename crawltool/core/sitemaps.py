@@ -128,18 +128,20 @@ def _resolve(listing: Listing, sheet: Sheet, made: Reading) -> None:
     nofollow = "nofollow" in sheet.robots
     found: dict[str, Link] = {}
     page = made.page
+    own = urls.split(sheet.url)
+    base = urls.Base(own) if own else None
     for entry in listing.entries:
-        url = urls.parse(entry.url, sheet.url)
-        if url is None or url.href in found:
+        href = base.href(entry.url) if base else None
+        if href is None or href in found:
             continue
         if len(found) == limits.SITEMAP_URLS_MAX:
             page.links_cut += 1
             continue
         # 0.5 is what sitemaps.org gives a URL without a priority: it must mean the same as none.
         priority = 0.0 if entry.priority is None else round(entry.priority - 0.5, 3)
-        found[url.href] = Link(url=url.href, kind=kind, priority=priority, follow=not nofollow)
+        found[href] = Link(url=href, kind=kind, priority=priority, follow=not nofollow)
         if entry.lastmod:
-            made.lastmods[url.href] = entry.lastmod
+            made.lastmods[href] = entry.lastmod
     made.links = list(found.values())
     page.links_found = len(found) + page.links_cut
 
