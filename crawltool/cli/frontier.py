@@ -33,7 +33,7 @@ end the run with 75.
 
 
 @click.command("frontier", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES)
-@use("directory", "scope", "politeness", "concurrency", "timeout_total", "lease", "room", "limits", "input", "output", "strict")
+@use("directory", "scope", "politeness", "concurrency", "timeout_total", "lease", "room", "grace", "limits", "input", "output", "strict")
 @click.option("--until-idle", is_flag=True, envvar="CRAWLTOOL_UNTIL_IDLE", help="End when the crawl is complete.")
 def command(dir: Path, until_idle: bool, input: str, output: str, **given: Any) -> None:
     """Run the frontier of a crawl directory."""
@@ -46,10 +46,10 @@ def command(dir: Path, until_idle: bool, input: str, output: str, **given: Any) 
     settings = settings_of(dir, until_idle, output, given)
 
     async def run() -> None:
-        with TrioDrain() as drain:
+        with TrioDrain(given["grace"]) as drain:
             inbox = sources.open_async_source(f"spool:{spool.create(dir / 'inbox')}", endless=True)
             source = sources.open_async_source(input)
-            stage = frontier.FrontierStage(settings, source, inbox, sinks.open_async_sink(output), drain)
+            stage = frontier.FrontierStage(settings, source, inbox, sinks.open_async_sink(output, targets=True), drain)
             await stage.run()
 
     trio.run(run)

@@ -73,6 +73,7 @@ class FrontierStage:
         self.outgoing: deque[bytes] = deque()
         self.has_outgoing = trio.Event()
         self.releasing = True
+        self.complete = False  # a spool of targets is over for good
         self.why_stopped: Unfinished | None = None
         self.started_at = self.clock.now()
         self.bad_lines = 0
@@ -117,6 +118,7 @@ class FrontierStage:
         self._write_status()
         self.log.close()
         self.db.close()
+        self.inputs.close()
         self.lock.release()
 
     def _ending(self) -> None:
@@ -149,7 +151,7 @@ class FrontierStage:
         while True:
             if not self.outgoing:
                 if not self.releasing:
-                    await self.sink.aclose()
+                    await self.sink.aclose(end=self.complete)
                     return
                 self.has_outgoing = trio.Event()
                 await self.has_outgoing.wait()
@@ -303,6 +305,8 @@ class FrontierStage:
     def _stop_releasing(self) -> None:
         """Close the output once it is drained; the input is settled to its end."""
         self.releasing = False
+        self.complete = self.why_stopped is None and not self.drain.stopping.is_set()
+        self.source.stop()  # a spool has no end of file; a pipe is read to its end all the same
         self.has_outgoing.set()
 
 

@@ -116,7 +116,10 @@ class Inputs:
         for source in self.sources:
             fd = source.feed.fd
             if fd is not None and source.ended == (fd in self._watched):
-                (self._epoll.unregister if source.ended else self._epoll.register)(fd)
+                if source.ended:
+                    self._epoll.unregister(fd)
+                else:
+                    self._epoll.register(fd, select.EPOLLIN)  # the default has EPOLLOUT: a spool's FIFO is always writable
                 self._watched ^= {fd}
         with trio.move_on_after(limits.SPOOL_RESCAN_S):
             await trio.lowlevel.wait_readable(self._epoll.fileno())
