@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -241,22 +240,26 @@ def summary_number(said: str, word: str) -> int:
     return int(found[1].replace(",", ""))
 
 
-def mkfifo(path: Path) -> Path:
-    """Make a named pipe."""
-    os.mkfifo(path)
-    return path
-
-
-def shell(script: str, home: Path, timeout_s: float = 90) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in which `crawltool` is the one under test."""
-    words = " ".join(COMMAND)
-    prefix = f'set -o pipefail\ncrawltool() {{ {words} "$@"; }}\n'
-    bash = shutil.which("bash")
-    assert bash
-    return subprocess.run(
-        [bash, "-c", prefix + script], env=environment(home), cwd=home, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=timeout_s, check=False,
-    )  # fmt: skip
+def shell(script: str, home: Path, timeout_s: float = 90) -> str:
+    """Run a line of bash in which `crawltool` is the one under test, and give what it said. Fails when the line fails."""
+    # A program, not a function: bash would keep a function's pipes open beside the stage, and no stage would see their end.
+    program = home / "bin" / "crawltool"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
+    program.chmod(0o755)
+    path = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    with (home / "shell.err").open("w+") as words:
+        process = subprocess.Popen(
+            ["bash", "-c", "set -o pipefail\n" + script], env=environment(home) | path, cwd=home, stdin=subprocess.DEVNULL,
+            stdout=words, stderr=words, start_new_session=True,
+        )  # fmt: skip
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            kill_group(process)
+    said = (home / "shell.err").read_text(errors="replace")
+    assert process.returncode == 0, f"ended with {process.returncode}:\n{said[-4000:]}"
+    return said
 
 
 def named(urls: Sequence[str], limit: int = 12) -> str:

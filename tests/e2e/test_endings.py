@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -108,6 +111,36 @@ def test_a_signal_in_mid_crawl_ends_soon_and_the_next_run_finishes(tmp_path: Pat
         asked = pages_asked(web.log())
         assert set(asked) == expected
         assert max(asked.values()) == 1, "a page that was in the air was asked for again"
+
+
+def test_ctrl_c_on_a_terminal_stops_and_the_next_run_finishes(tmp_path: Path) -> None:
+    with Web(tmp_path, {"a": "slow wait_s=0.2 pages=30"}) as web:
+        expected = set(reach([web.url("a")]))
+        web.forget()
+        crawl = Crawl(tmp_path, web.url("a"), *FAST)
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(sys.executable, crawl.command(), environment(tmp_path))
+        reader = threading.Thread(target=drain, args=(terminal,), daemon=True)  # a terminal that nobody reads blocks who writes
+        reader.start()
+        wait_for(lambda: len(web.log()) > 5, what="requests")
+        os.write(terminal, b"\x03")
+        began = time.monotonic()
+        _, status = os.waitpid(child, 0)
+        assert time.monotonic() - began < 10
+        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
+        os.close(terminal)
+        crawl.run()
+        asked = pages_asked(web.log())
+        assert set(asked) == expected
+        assert max(asked.values()) == 1, "a page that was in the air was asked for again"
+
+
+def drain(terminal: int) -> None:
+    """Read a terminal to its end."""
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
 
 
 def test_a_signal_at_once_leaves_a_directory_that_resumes(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def arguments() -> argparse.Namespace:
         "--host", action="append", default=[], metavar="NAME=BEHAVIOUR [KEY=VALUE]…", help="serve these hosts instead; may repeat"
     )
     ask.add_argument("--log", metavar="FILE", help="append every request as a JSON line")
-    ask.add_argument("--json", action="store_true", help="say the port and the origins in one JSON line")
+    ask.add_argument("--json", action="store_true", help="say the port and the origins in one JSON line; end with stdin")
     ask.add_argument("--list", action="store_true", help="print the behaviours with their settings and end")
     return ask.parse_args()
 
@@ -64,7 +64,7 @@ def main() -> None:
     gc.freeze()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        asyncio.run(serve(hosts))
+        asyncio.run(serve(hosts, end_with_stdin=choice.json))
     except KeyboardInterrupt:
         sys.exit(0)
 

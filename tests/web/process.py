@@ -65,7 +65,10 @@ class Web:
 
     def __enter__(self) -> Web:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, cwd=ROOT, env=environment, start_new_session=True)
+        # A session of its own: a signal to the test's group is none to the web. It ends when our end of its stdin closes.
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment, start_new_session=True
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -78,8 +81,9 @@ class Web:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.process.kill()
         self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
         if self._spare is not None:
             self._spare.cleanup()
 

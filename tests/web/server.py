@@ -116,7 +116,9 @@ class Connection(asyncio.Protocol):
                 continue
             self.task = asyncio.ensure_future(self._play(answer, head))
             return
-        if len(self.buffer) > HEADER_BYTES_MAX:
+        if self.buffer.startswith(b"\x16\x03"):  # TLS to a plain port: say so, as servers do
+            self._send(BAD_REQUEST, b"")
+        elif len(self.buffer) > HEADER_BYTES_MAX:
             self.transport.abort()
 
     def _send(self, answer: Answer, head: bytes) -> None:
@@ -187,10 +189,12 @@ def listen(addresses: list[str], port: int) -> dict[str, socket.socket]:
     raise AssertionError("unreachable")
 
 
-async def serve(hosts: list[tuple[Host, socket.socket]]) -> None:
-    """Serve for ever."""
-    loop = asyncio.get_running_loop()
+async def serve(hosts: list[tuple[Host, socket.socket]], end_with_stdin: bool = False) -> None:
+    """Serve for ever, or until stdin is closed: then whoever started us is gone."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    if end_with_stdin:
+        loop.add_reader(0, ended.set)
     for host, sock in hosts:
         sock.setblocking(False)
         await loop.create_server(lambda host=host: Connection(host), sock=sock, backlog=1024)  # type: ignore[misc]
-    await asyncio.Event().wait()
+    await ended.wait()

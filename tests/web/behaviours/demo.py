@@ -66,7 +66,7 @@ def blog(site: Site, posts: int = 25) -> Handler:
                 f'<?xml version="1.0"?><rss version="2.0"><channel><title>Notes</title>{items}</channel></rss>',
                 "application/rss+xml",
             )
-        if section == "tag":
+        if section == "tag" and "/" not in rest:
             return Answer(html(f"Tagged {rest}", [f"/tag/{rest}/post/{n}" for n in range(0, posts, 5)]))
         number = request.path.rpartition("/")[2]
         if section not in ("post", "tag", "edited") or not number.isdigit() or int(number) >= posts:

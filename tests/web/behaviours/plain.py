@@ -48,7 +48,7 @@ def plain(site: Site, pages: int = 300, robots: str = "yes", words: int = 80) ->
         if section == "q":
             return Answer(html(f"Query {request.target}", ["/q?id=1&id=2", "/"]))
         if section == "deep" and path.count("/") < 6:
-            return Answer(html(f"Deep {path} of {site.name}", ["deeper/", "../", "?"]))
+            return Answer(html(f"Deep {path} of {site.name}", ["deeper/", "../", "?x"]))
         return None
 
     return answer
