@@ -9,12 +9,22 @@ from collections.abc import Callable
 
 from crawltool.core import html, links, simhash, text
 from crawltool.core.reading import Reading, Sheet
-from crawltool.records import Page
+from crawltool.records import Link, Page
 
 
 def read(sheet: Sheet) -> Reading:
     """Read a page; never raises, whatever it holds."""
     decoded, encoding = sheet.decoded()
+    page, found, lang, markup = _structure(decoded, sheet)
+    page.charset = encoding.lower()
+    # The tree is gone by now: the extractor builds its own in the same memory, still warm.
+    main = text.main(markup)
+    describe(page, main, lang, lambda: text.whole(markup))
+    return Reading(page, found, main, lambda: text.whole(markup))
+
+
+def _structure(decoded: str, sheet: Sheet) -> tuple[Page, list[Link], str | None, str]:
+    """Give what the tree tells: the page without its text, its links, the language it claims, and the bounded markup."""
     document = html.parse(decoded)
     head = html.head(document, sheet.token)
     robots = list(dict.fromkeys((*sheet.robots, *head.robots)))
@@ -22,16 +32,13 @@ def read(sheet: Sheet) -> Reading:
     page = Page(
         title=head.title,
         description=head.description,
-        charset=encoding.lower(),
         canonical=found.canonical,
         robots=robots,
         links_found=len(found.links) + found.cut,
         links_cut=found.cut,
         trouble=document.trouble,
     )
-    main = text.main(document.html)
-    describe(page, main, head.lang, lambda: text.whole(document.html))
-    return Reading(page, found.links, main, lambda: text.whole(document.html))
+    return page, found.links, head.lang, document.html
 
 
 def describe(page: Page, main: str, lang: str | None, whole: Callable[[], str] | None = None) -> None:

@@ -120,7 +120,7 @@ class _Collector:
     def add(self, reference: str, kind: str, rel: str = "", text: Callable[[], str] | str = "", place: str = "") -> None:
         href = self.hrefs.get(reference, "")
         if href == "":
-            href = self.hrefs[reference] = None if _NO_FETCH.match(reference) else self.base.href(reference)
+            href = self.hrefs[reference] = None if ":" in reference and _NO_FETCH.match(reference) else self.base.href(reference)
         if href is None:
             return
         follow = (

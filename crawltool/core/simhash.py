@@ -2,9 +2,9 @@
 
 SimHash (Charikar 2002) over shingles of three words. A word is a run of letters and digits in lower case; of scripts
 without blanks each sign is a word, so that shingles are runs of three signs. All steps are whole-array arithmetic modulo
-2^64: a word's hash is the sum of its signs times powers of one odd number, brought back to place zero by the number's
-inverse. The door of numpy. VERSION names this arithmetic: fingerprints of two versions cannot be compared. Called by
-core/htmlpage and core/plaintext.
+2^64 over the UTF-8 bytes: a word's hash is made of its first eight bytes, its last eight and its length, so the work
+after finding the words grows with their number and stays in the cache. The door of numpy. VERSION names this arithmetic:
+fingerprints of two versions cannot be compared. Called by core/htmlpage and core/plaintext.
 """
 
 from __future__ import annotations
@@ -18,16 +18,26 @@ from crawltool import limits
 
 VERSION = 1
 
-_Codes = NDArray[np.uint8] | NDArray[np.uint32]
-_Words = NDArray[np.uint64]
-_RADIX = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2^64
+_Bytes = NDArray[np.uint8]
+_Hashes = NDArray[np.uint64]
+_PAD = b"\0" * 8  # so that eight bytes can be taken at any place
+_LOW_BITS = np.uint64(0x0101010101010101)
 _MIX = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _STEPS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
-_SIGN = 0x10000  # added to signs that are words of their own
-# Scripts written without blanks: Thai to Burmese, Khmer, kana, Han, compatibility forms.
-_SIGN_RANGES = ((0x0E00, 0x109F), (0x1780, 0x17FF), (0x3040, 0x31FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0xFF66, 0xFF9F))
-_LOW_BITS = np.uint64(0x0101010101010101)
-_ASCII = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 0 for code in range(256))
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)
+# ASCII letters in lower case, digits as they are, other ASCII zero; bytes of other signs stay.
+_FOLDED = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else code & 0x80 and code for code in range(256))
+# Signs outside ASCII that are no letters, by their UTF-8: lead byte, then the ranges of the 16 bits that follow it.
+_NO_LETTERS: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {
+    0xC2: (2, ((0x80, 0xA9), (0xAB, 0xB4), (0xB6, 0xB9), (0xBB, 0xBF))),  # the Latin-1 signs but ª µ º
+    0xE2: (3, ((0x8080, 0xAFBF),)),  # punctuation, arrows, boxes and other symbols
+    0xE3: (3, ((0x8080, 0x8084), (0x8088, 0x80A0), (0x83BB, 0x83BB))),  # CJK punctuation
+    0xEF: (3, ((0xBC81, 0xBC8F), (0xBC9A, 0xBCA0), (0xBCBB, 0xBD80), (0xBD9B, 0xBDA5), (0xBB80, 0xBBBF))),  # full width, BOM
+}
+# Scripts written without blanks: Thai to Burmese and Khmer by the two first bytes, kana and Han by the first.
+_SIGN_PAIRS = ((0xE0B8, 0xE0BB), (0xE180, 0xE182), (0xE19E, 0xE19F))
+_SIGN_LEADS = (0xE3, 0xE9)
+_ASTRAL_LEAD = 0xF0  # rare Han, emoji
 
 
 class Fingerprint(NamedTuple):
@@ -43,7 +53,9 @@ def fingerprint(text: str) -> Fingerprint:
     count = len(words)
     if count < limits.SIMHASH_WORDS_MIN:
         return Fingerprint(None, count)
-    shingles = words[2:] + words[1:-1] * _STEPS[0] + words[:-2] * _STEPS[1]
+    shingles = words[1:-1] * _STEPS[0]
+    shingles += words[2:]
+    shingles += words[:-2] * _STEPS[1]
     return Fingerprint(_majority(_mixed(shingles)), count)
 
 
@@ -57,43 +69,58 @@ def to_hex(bits: int) -> str:
     return f"{bits:016x}"
 
 
-def _letters(text: str) -> tuple[_Codes, NDArray[np.intp]]:
-    """Give the signs of a text with zeros for what belongs to no word, and where words begin."""
-    if text.isascii():
-        plain = np.frombuffer(text.encode().translate(_ASCII), dtype=np.uint8)
-        return plain, np.flatnonzero(_starts(plain != 0))
-    codes = _FOLDED[np.frombuffer(text.encode("utf-16-le", "replace"), dtype=np.uint16)]
-    is_letter = codes != 0
-    is_start = _starts(is_letter)
-    is_sign = codes >= _SIGN
-    is_start |= is_sign  # a sign of its own always is a word, and ends the one before
-    is_start[1:] |= is_sign[:-1] & is_letter[1:]
-    return codes, np.flatnonzero(is_start)
-
-
-def _starts(is_letter: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    is_start = is_letter.copy()
-    is_start[1:] &= ~is_letter[:-1]
-    return is_start
-
-
-def _word_hashes(text: str) -> _Words:
+def _word_hashes(text: str) -> _Hashes:
     """Hash each word; empty when there is none."""
-    codes, starts = _letters(text)
-    if not len(starts):
-        return np.empty(0, dtype=np.uint64)
-    powers, inverses = _powers(len(codes))
-    # Blanks count zero, so that the sum up to the next start is the word's own.
-    sums = np.cumsum(codes * powers[: len(codes)])
-    ends = np.empty(len(starts), dtype=np.uint64)
-    ends[:-1] = sums[starts[1:] - 1]
-    ends[-1] = sums[-1]
-    ends[1:] -= ends[:-1].copy()
-    # Before the first start there are only blanks: nothing to take away from the first word.
-    return _mixed(ends * inverses[starts])
+    is_plain = text.isascii()
+    folded = (text if is_plain else text.lower()).encode("utf-8", "replace").translate(_FOLDED)
+    codes = np.frombuffer(bytearray(_PAD + folded + _PAD), dtype=np.uint8)
+    if not is_plain:
+        _clear_marks(codes)
+    is_letter = codes != 0
+    goes_on = is_letter[1:] & is_letter[:-1]  # the byte belongs to the same word as the one before
+    if not is_plain:
+        goes_on &= ~_sign_edges(codes)
+    starts = np.flatnonzero(is_letter[1:] & ~goes_on) + 1
+    lengths = np.flatnonzero(is_letter[:-1] & ~goes_on) + 1 - starts
+    # Eight bytes at each place, at any alignment.
+    loads: _Hashes = np.ndarray((len(codes) - 7,), dtype="<u8", buffer=codes.data, strides=(1,))
+    hashes = loads[starts] & _MASKS[np.minimum(lengths, 8)]
+    hashes *= _STEPS[0]
+    is_long = np.flatnonzero(lengths > 8)
+    hashes[is_long] ^= loads[starts[is_long] + lengths[is_long] - 8] * _STEPS[1]
+    hashes += lengths.astype(np.uint64)
+    return _mixed(hashes)
 
 
-def _mixed(values: _Words) -> _Words:
+def _clear_marks(codes: _Bytes) -> None:
+    """Put zeros in the place of signs beyond ASCII that are no letters."""
+    for lead, (size, ranges) in _NO_LETTERS.items():
+        places = np.flatnonzero(codes == lead)
+        if not len(places):
+            continue
+        follow = codes[places + 1].astype(np.int64)
+        if size == 3:
+            follow = follow * 256 + codes[places + 2]
+        found = places[np.logical_or.reduce([(follow >= first) & (follow <= last) for first, last in ranges])]
+        for step in range(size):
+            codes[found + step] = 0
+
+
+def _sign_edges(codes: _Bytes) -> NDArray[np.bool_]:
+    """Tell for each byte but the first whether a word begins there because it, or the sign before, is a word of its own."""
+    leads = (codes >= _SIGN_LEADS[0]) & (codes <= _SIGN_LEADS[1]) | (codes >= _ASTRAL_LEAD)
+    places = np.flatnonzero((codes == 0xE0) | (codes == 0xE1))
+    pairs = codes[places].astype(np.uint16) << 8 | codes[places + 1]
+    for first, last in _SIGN_PAIRS:
+        leads[places[(pairs >= first) & (pairs <= last)]] = True
+    edges = leads[1:].copy()
+    signs = np.flatnonzero(leads)
+    # The byte after a sign begins a word too, be it a letter or another sign.
+    edges[signs + np.where(codes[signs] >= _ASTRAL_LEAD, 4, 3) - 1] = True
+    return edges
+
+
+def _mixed(values: _Hashes) -> _Hashes:
     """Spread every bit over all bits (the finisher of MurmurHash3)."""
     for factor in _MIX:
         values = values ^ (values >> np.uint64(33))
@@ -101,7 +128,7 @@ def _mixed(values: _Words) -> _Words:
     return values ^ (values >> np.uint64(33))
 
 
-def _majority(hashes: _Words) -> int:
+def _majority(hashes: _Hashes) -> int:
     """Set each bit that more than half of the hashes have.
 
     Eight counters of one byte lie side by side in a word, so each stretch is at most 255 hashes long.
@@ -117,34 +144,3 @@ def _majority(hashes: _Words) -> int:
     counts = np.add.reduce(partial.view(np.uint8).reshape(8, rows, 8), axis=1, dtype=np.uint32)
     is_set = np.greater(counts.T, len(hashes) // 2)
     return int.from_bytes(np.packbits(is_set, bitorder="little").tobytes(), "little")
-
-
-def _folded() -> NDArray[np.uint32]:
-    """Make the table from a sign to what counts: 0 for no letter, its lower case, or more than _SIGN for a word of its own."""
-    table = np.zeros(0x10000, dtype=np.uint32)
-    for code in range(0x10000):
-        if 0xD800 <= code <= 0xDFFF:
-            table[code] = _SIGN + code  # half of a sign beyond the basic plane: rare Han, emoji
-        elif chr(code).isalnum() or 0x0300 <= code <= 0x036F:
-            table[code] = ord(chr(code).lower()[0])
-            if any(first <= code <= last for first, last in _SIGN_RANGES):
-                table[code] += _SIGN
-    return table
-
-
-def _table(size: int, radix: int) -> _Words:
-    table = np.full(size, radix, dtype=np.uint64)
-    table[0] = 1
-    return np.multiply.accumulate(table)
-
-
-_FOLDED = _folded()
-_tables: dict[int, tuple[_Words, _Words]] = {}
-
-
-def _powers(size: int) -> tuple[_Words, _Words]:
-    """Give the powers of the radix and of its inverse for at least `size` places; made once per power of two."""
-    rounded = 1 << max(12, (size - 1).bit_length())
-    if rounded not in _tables:
-        _tables[rounded] = _table(rounded, _RADIX), _table(rounded, pow(_RADIX, -1, 1 << 64))
-    return _tables[rounded]
