@@ -38,6 +38,8 @@ class Crawl:
         facts: dict[str, Any] = {
             "url": url,
             "lease": "1-7",
+            "kind": "page",
+            "kind": "page",
             "verdict": "ok",
             "status": 200,
             "content_type": content_type,
