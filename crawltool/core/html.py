@@ -119,7 +119,8 @@ def _bounded(text: str) -> tuple[str, str | None]:
         text, trouble = text[:cut], f"a tag with over {limits.HTML_ATTRIBUTES_MAX} attributes: the rest was not read"
     if tags > limits.HTML_NODES_MAX:
         text, trouble = _first_tags(text), f"more than {limits.HTML_NODES_MAX} tags: the rest was not read"
-    if tags - text.count("</") > limits.HTML_TAGS_TRUSTED and _looks_deep(text):
+    trusted = limits.HTML_TAGS_TRUSTED
+    if tags > trusted and tags - text.count("</") > trusted and _looks_deep(text):
         flat = "".join(_flat_pieces(text))
         if len(flat) < len(text):
             return flat, trouble or f"nested deeper than {limits.HTML_DEPTH_MAX}: flattened"
