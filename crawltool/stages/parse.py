@@ -119,7 +119,10 @@ class Parse:
         return [*self._text(head, reading), *self._outcome(line, head, reading)]
 
     def _head(self, line: bytes) -> _Head | None:
-        if records.type_of(line) != "outcome":
+        kind = records.type_of(line)
+        if kind != "outcome":
+            if not kind:
+                self.trouble.refuse("input", 0, "no record", line)
             return None
         try:
             return _read_head(line)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from crawltool import limits, records
 from crawltool.records import Candidate, Link, Locator, Outcome, Record, Text
+from crawltool.stages.lines import Trouble
 from crawltool.stages.parse import Parse, Settings
 from tests.archives import Archive, capture
 
@@ -114,7 +115,9 @@ def test_what_is_not_a_page_to_be_read_passes_byte_for_byte(crawl: Crawl, name: 
     ],
 )
 def test_lines_of_other_types_and_broken_ones_pass_byte_for_byte(crawl: Crawl, line: bytes) -> None:
-    assert crawl.parse(line) == [line]
+    parse = Parse(Settings(dir=crawl.directory), Trouble(lambda text: None))
+    assert parse.think(line) == [line]
+    assert parse.trouble.total == (not line.startswith((b'{"type":"target"', b'{"type":"newer"')))
 
 
 @pytest.mark.parametrize(("choice", "has_menu"), [("main", False), ("all", True)])
