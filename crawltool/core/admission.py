@@ -17,6 +17,7 @@ from crawltool.core.scope import Scope
 from crawltool.core.urls import Url, key_of_form, split, why_not
 from crawltool.core.urls import key as url_key
 
+COUNT_MAX = 1_000_000  # of depth and hops: a line may claim any number
 RECENT_MAX = 100_000  # URL texts of one generation that need no look-up
 
 
@@ -123,8 +124,8 @@ class Admission:
         entry = Entry(
             url.href,
             kind=offer.kind,
-            depth=offer.depth,
-            hops=offer.hops,
+            depth=min(max(offer.depth, 0), COUNT_MAX),
+            hops=min(max(offer.hops, 0), COUNT_MAX),
             seed=offer.seed,
             priority=offer.priority,
             first_seen_at=now,
@@ -162,10 +163,7 @@ class Admission:
         reason = state[1:].decode() if state[:1] == rows.REFUSED else ""
         if reason not in rows.LIMIT_REASONS:
             return False
-        raw = self.book.port.get(Table.SETTLED, rows.settled_key(reason, key))
-        if raw is None:  # refused in this very turn
-            return False
-        settled = rows.settled_of(raw)
+        settled = self.book.settled(reason, key)
         if (entry.depth, entry.hops) >= (settled.entry.depth, settled.entry.hops):
             return False
         self.book.unsettle(key, settled)

@@ -2,55 +2,55 @@
 
 The rooms that decide (core/admission, core/settling, core/release) write through it, so that every change of a URL's
 state changes its row, its queue and the counters together (law 6), and all of it leaves in one batch. Reads go
-through `Port`: a dict in tests, the store in life. What this turn wrote and the store has not yet is held here.
+through core/workbench.Port: a dict in tests, the store in life. What this turn wrote and the store has not yet is held here.
 """
 
 from __future__ import annotations
 
 import heapq
-from math import inf
-from typing import Protocol
 
 import msgspec
 
+from crawltool import limits
 from crawltool.core import rows
-from crawltool.core.hosts import Address, Fact, Host, State, is_literal
+from crawltool.core.hosts import Host, State
 from crawltool.core.ledger import Ledger, bump
-from crawltool.core.politeness import Policy, Slots
-from crawltool.core.queue import HostQueue
+from crawltool.core.politeness import Policy
 from crawltool.core.robots import Rules
-from crawltool.core.rows import Entry, HostRow, Lease, RobotsRow, Save, Settled, Table
+from crawltool.core.rows import Entry, Lease, RobotsRow, Save, Settled, Table
 from crawltool.core.urls import key as url_key
 from crawltool.core.urls import split
+from crawltool.core.workbench import Port, Workbench
 from crawltool.records import Robots
 
-ROBOTS_HELD = 20_000  # parsed rules in memory; the oldest used goes first
+ROBOTS_HELD = 20_000  # authorities whose rules are in memory; the longest unused go first
+RULES_HELD = 400_000  # rules of them all, about 0.3 KB each with what is compiled
+EXPIRIES_SPARE = 10_000  # places of ended leases that the heap of expiries may hold
 _ledger_of = msgspec.msgpack.Decoder(Ledger).decode
-
-
-class Port(Protocol):
-    """How the core reads what was committed."""
-
-    def known(self, keys: list[bytes]) -> list[bytes | None]:
-        """Give the KNOWN rows of many keys."""
-
-    def get(self, table: Table, key: bytes) -> bytes | None:
-        """Give one row."""
-
-    def scan(self, table: Table, start: bytes, end: bytes, at_most: int) -> list[tuple[bytes, bytes]]:
-        """Give rows with start <= key < end, in order."""
 
 
 class RobotsState:
     """One authority's rules in memory: its row, the compiled rules, and whether a fetch of them is under way."""
 
-    __slots__ = ("pending", "row", "rules", "waiting")
+    __slots__ = ("is_unused", "pending", "row", "rules", "waiting")
 
     def __init__(self, row: RobotsRow | None) -> None:
         self.row = row
         self.rules: Rules | None = None
         self.pending = False
-        self.waiting: set[str] = set()  # hosts parked until the answer
+        self.is_unused = False  # they came, and nothing was judged by them yet
+        self.waiting: dict[str, None] = {}  # hosts parked until the answer
+
+    def hold(self, now: float) -> bool:
+        """Tell whether the rules may be used.
+
+        One URL may be judged by rules that are just too old if they came for it: where many hosts share an address and
+        --robots-ttl is short, a host's turn comes so late that its rules would be fetched for ever (law 11).
+        """
+        row = self.row
+        if row is None or row.fetched_at > now or row.availability == "unreachable":
+            return False
+        return now < row.expires_at or (self.is_unused and now < row.fetched_at + limits.ROBOTS_TTL_S_MAX)
 
     def compiled(self) -> Rules:
         """Give the compiled rules."""
@@ -60,32 +60,23 @@ class RobotsState:
         return self.rules
 
 
-class Book:
-    """All that the frontier knows. One owner, no waiting: changed only within a turn."""
+class Book(Workbench):
+    """All that the frontier knows. One owner: changed only within a turn."""
 
     def __init__(self, port: Port, policy: Policy) -> None:
-        self.port = port
-        self.policy = policy
+        super().__init__(port, policy)
         self.ledger = Ledger()
-        self.hosts: dict[str, Host] = {}
-        self.addresses: dict[str, Address] = {}
         self.leases: dict[str, Lease] = {}
         self.expiries: list[tuple[float, str]] = []
-        self.robots: dict[str, RobotsState] = {}
-        self.heap: list[tuple[float, int, Address]] = []
-        self.unresolved: list[tuple[float, int, Host]] = []  # heap of hosts that need an address target, by time
-        self.resolving = 0
-        self.closing: dict[str, Host] = {}  # closed hosts whose queue is not failed yet
+        self.robots: dict[str, RobotsState] = {}  # the longest unused first
+        self.rules_held = 0
         self.waiting: list[tuple[float, bytes]] = []  # heap of (due, key) into `waiting_entries`
         self.waiting_entries: dict[bytes, Entry] = {}
-        self.serial = 0  # queue keys and ties
-        self.host_numbers = 0
         self.seq = 0  # crawl log
-        self.run = 0
         self.lease_serial = 0
         self.save: Save = []
         self.fresh: dict[bytes, bytes] = {}  # KNOWN rows of this turn
-        self.touched: set[str] = set()  # hosts with queues or rows changed in this turn
+        self.fresh_settled: dict[bytes, Settled] = {}  # SETTLED rows of this turn
 
     # --- writing ---
 
@@ -93,15 +84,18 @@ class Book:
         """Save one row with this turn; None deletes it."""
         self.save.append((table, key, value))
 
-    def begin(self) -> None:
+    def begin(self, now: float) -> None:
         """Start a turn: what the last one saved is in the store now."""
+        self.now = now
         for name in self.touched:
             host = self.hosts.get(name)
             if host is not None:
                 host.queue.committed()
         self.touched.clear()
         self.fresh.clear()
+        self.fresh_settled.clear()
         self.save = []
+        self.forget_idle()
 
     def finish(self) -> Save:
         """End a turn: pack the changed hosts and the counters; the result is one batch."""
@@ -112,6 +106,7 @@ class Book:
                 host.row.bound = host.queue.bound
                 self.put(Table.HOSTS, name.encode(), rows.pack(host.row))
                 host.dirty = False
+            self._may_leave(host)
         if self.save:
             self.put(Table.META, b"ledger", rows.pack(self.ledger))
             self.put(Table.META, b"serials", b"%d %d %d" % (self.serial, self.host_numbers, self.seq))
@@ -158,6 +153,10 @@ class Book:
         host.queue.push(queue_key, entry)
         host.row.queued += 1
         self.touch(host)
+        if entry.kind == "robots":
+            # It goes before what waits for rules, and counts for no limit: else two hosts whose rules lie at each other
+            # would wait for each other.
+            host.parked = host.full = False
         if host.state is State.CLOSED:
             self.closing[host.name] = host
         elif host.state is State.NEW:
@@ -199,12 +198,12 @@ class Book:
         self.ledger.queued += 1
         self.set_known(key, rows.REQUEUED + place)
         self.put(Table.WAITING, place, rows.pack(entry))
-        self.remember_waiting(place, entry)
+        self.remember_waiting(place, entry, due_at)
 
-    def remember_waiting(self, place: bytes, entry: Entry) -> None:
+    def remember_waiting(self, place: bytes, entry: Entry, due_at: float) -> None:
         """Hold a waiting entry in memory."""
         self.waiting_entries[place] = entry
-        heapq.heappush(self.waiting, (int.from_bytes(place[:8], "big") / 1e6, place))
+        heapq.heappush(self.waiting, (due_at, place))
 
     def stop_waiting(self, place: bytes) -> Entry:
         """Take an entry away from the waiting."""
@@ -229,120 +228,55 @@ class Book:
 
     def _settle_row(self, key: bytes, entry: Entry, word: str, state: bytes, reason: str, detail: str, now: float) -> None:
         self.set_known(key, state + reason.encode())
-        self.put(Table.SETTLED, rows.settled_key(reason, key), rows.pack(Settled(word, reason, detail[:500], now, entry)))
+        settled = self.fresh_settled[key] = Settled(word, reason, detail[:500], now, entry)
+        self.put(Table.SETTLED, rows.settled_key(reason, key), rows.pack(settled))
+
+    def settled(self, reason: str, key: bytes) -> Settled:
+        """Give how a URL was settled with that reason."""
+        found = self.fresh_settled.get(key)
+        if found is None or found.reason != reason:
+            raw = self.port.get(Table.SETTLED, rows.settled_key(reason, key))
+            assert raw is not None, (reason, key)
+            found = rows.settled_of(raw)
+        return found
 
     def unsettle(self, key: bytes, settled: Settled) -> None:
         """Forget that a URL failed or was refused; the caller queues it again."""
         bump(self.ledger.failed if settled.state == "failed" else self.ledger.refused, settled.reason, -1)
+        self.fresh_settled.pop(key, None)
         self.put(Table.SETTLED, rows.settled_key(settled.reason, key), None)
 
-    # --- hosts, addresses, clocks ---
-
-    def host(self, name: str) -> Host:
-        """Give a host, from memory, from the store, or new."""
-        host = self.hosts.get(name)
-        if host is not None:
-            return host
-        raw = self.port.get(Table.HOSTS, name.encode())
-        if raw is not None:
-            return self.remember(name, rows.host_row_of(raw), None)
-        self.host_numbers += 1
-        return self.remember(name, HostRow(number=self.host_numbers), None)
-
-    def remember(self, name: str, row: HostRow, slots: Slots | None) -> Host:
-        """Hold a host in memory with its clocks (all free when None is given)."""
-        prefix = rows.queue_prefix(row.number)
-        queue = HostQueue(prefix, row.bound or prefix, more=row.queued > 0)
-        host = Host(name, row, queue, slots or Slots.all_free(self.policy.per_host))
-        self.hosts[name] = host
-        self.place(host)
-        return host
-
-    def place(self, host: Host) -> None:
-        """Put an open host at its address; a literal address needs no look-up."""
-        row = host.row
-        if host.state is State.NEW and is_literal(host.name):
-            row.addresses, row.address_until = [host.name.strip("[]")], inf
-            host.meet(Fact.RESOLVED)
-        if host.state is State.OPEN and row.addresses:
-            host.address = self.address(row.addresses[0])
-
-    def resolve_at(self, host: Host, at: float) -> None:
-        """Let a host without an address ask for one at `at`."""
-        if not host.wants_address:
-            host.wants_address = True
-            self.serial += 1
-            heapq.heappush(self.unresolved, (at, self.serial, host))
-
-    def attach(self, host: Host, ip: str) -> None:
-        """Move a host to an address."""
-        host.address = self.address(ip)
-        host.scheduled_at = inf
-        self.schedule(host)
-
-    def touch(self, host: Host) -> None:
-        """Mark a host's row as changed."""
-        host.dirty = True
-        self.touched.add(host.name)
-
-    def address(self, ip: str) -> Address:
-        """Give an address and its clock."""
-        address = self.addresses.get(ip)
-        if address is None:
-            address = self.addresses[ip] = Address(ip, Slots.all_free(self.policy.address_slots))
-        return address
-
-    def schedule(self, host: Host) -> None:
-        """Put a host where its clocks say into its address's heap. Old places stay and are skipped when met."""
-        at = host.ready_at()
-        if at != host.scheduled_at:
-            host.scheduled_at = at
-            if at < inf and host.address is not None:
-                self.serial += 1
-                heapq.heappush(host.address.hosts, (at, self.serial, host))
-        if host.address is not None:
-            self.schedule_address(host.address)
-
-    def schedule_address(self, address: Address) -> None:
-        """Put an address where its clock and its first host say into the heap."""
-        hosts = address.hosts
-        while hosts and (hosts[0][2].scheduled_at != hosts[0][0] or hosts[0][2].address is not address):
-            heapq.heappop(hosts)
-        at = max(address.slots.ready_at(), hosts[0][0]) if hosts else inf
-        if at != address.scheduled_at:
-            address.scheduled_at = at
-            if at < inf:
-                self.serial += 1
-                heapq.heappush(self.heap, (at, self.serial, address))
-
-    def next_address(self) -> tuple[float, Address] | None:
-        """Give the address that may be asked first, and when."""
-        heap = self.heap
-        while heap and heap[0][2].scheduled_at != heap[0][0]:
-            heapq.heappop(heap)
-        return (heap[0][0], heap[0][2]) if heap else None
+    # --- robots rules ---
 
     def robots_of(self, authority: str) -> RobotsState:
         """Give the rules of an authority as they are known."""
-        state = self.robots.get(authority)
+        state = self.robots.pop(authority, None)
         if state is None:
             raw = self.port.get(Table.ROBOTS, authority.encode())
-            state = self.robots[authority] = RobotsState(rows.robots_row_of(raw) if raw else None)
+            state = RobotsState(rows.robots_row_of(raw) if raw else None)
+            self.rules_held += _rules_of(state)
             self._forget_robots()
+        self.robots[authority] = state
         return state
 
     def save_robots(self, authority: str, row: RobotsRow) -> None:
         """Change the rules of an authority."""
         state = self.robots_of(authority)
+        self.rules_held -= _rules_of(state)
         state.row, state.rules, state.pending = row, None, False
+        state.is_unused = row.availability != "unreachable"
+        self.rules_held += _rules_of(state)
         self.put(Table.ROBOTS, authority.encode(), rows.pack(row))
 
     def _forget_robots(self) -> None:
-        if len(self.robots) > ROBOTS_HELD:
-            for authority in list(self.robots)[: ROBOTS_HELD // 10]:
-                state = self.robots[authority]
-                if not state.pending and not state.waiting:
-                    del self.robots[authority]
+        """Drop the longest unused rules; those that somebody waits for stay, and so do the newest: they may be of this turn."""
+        if len(self.robots) <= ROBOTS_HELD and self.rules_held <= RULES_HELD:
+            return
+        for authority in list(self.robots)[: len(self.robots) // 4]:
+            state = self.robots[authority]
+            if not state.pending and not state.waiting and not state.is_unused:
+                self.rules_held -= _rules_of(state)
+                del self.robots[authority]
 
     # --- leases ---
 
@@ -350,10 +284,22 @@ class Book:
         """Write a lease down; the result is its id RUN-SERIAL."""
         self.lease_serial += 1
         name = f"{self.run}-{self.lease_serial}"
-        self.leases[name] = lease
-        heapq.heappush(self.expiries, (lease.expires_at, name))
+        self.remember_lease(name, lease)
         self.put(Table.LEASES, name.encode(), rows.pack(lease))
         return name
+
+    def remember_lease(self, name: str, lease: Lease) -> None:
+        """Hold a lease that is out until it ends or runs out."""
+        self.leases[name] = lease
+        heapq.heappush(self.expiries, (lease.expires_at, name))
+        if len(self.expiries) > 2 * len(self.leases) + EXPIRIES_SPARE:
+            self.expiries = sorted((lease.expires_at, name) for name, lease in self.leases.items())
+
+    def next_expiry(self) -> tuple[float, str] | None:
+        """Give the lease that runs out first, and when."""
+        while self.expiries and self.expiries[0][1] not in self.leases:
+            heapq.heappop(self.expiries)
+        return self.expiries[0] if self.expiries else None
 
     def end_lease(self, name: str) -> Lease:
         """Strike a lease out."""
@@ -376,3 +322,7 @@ class Book:
         url = split(entry.url)
         assert url is not None, entry.url
         return url_key(url)
+
+
+def _rules_of(state: RobotsState) -> int:
+    return len(state.row.rules) if state.row is not None else 0

@@ -2,29 +2,31 @@
 
 `turn(events, now, room) -> Turn(save, targets, wakeup)`. `save` must be durable before `targets` may leave (law 1); an outcome's
 links are in the same `save` as its end (law 3). No clock, disk or socket here: time is an argument, reads go through
-core/book.Port. stages/frontier calls it in life, the simulator and the scenarios in tests.
+core/workbench.Port. stages/frontier calls it in life, the simulator and the scenarios in tests.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from crawltool import records
+from crawltool import limits, records
 from crawltool.core import hosting, rows
 from crawltool.core.admission import Admission, Bounds, Offer, offer_of
-from crawltool.core.book import Book, Port
-from crawltool.core.hosts import Fact, Host, State, restored_slots
+from crawltool.core.book import Book
+from crawltool.core.hosts import Fact, State
 from crawltool.core.ledger import bump
-from crawltool.core.politeness import Policy
+from crawltool.core.politeness import Policy, backoff
 from crawltool.core.release import Release, drain_closing
 from crawltool.core.rows import Lease, Save, Table
 from crawltool.core.scope import Scope
 from crawltool.core.settling import Settling
 from crawltool.core.urls import split
+from crawltool.core.workbench import Port
 
 SCAN_ROWS = 10_000
 LAST_KEY = b"\xff" * 64
@@ -74,18 +76,17 @@ class Frontier:
         asked no earlier than now + its whole rest. Otherwise leases run to their end.
         """
         book = self.book
-        book.begin()
+        book.begin(now)
         book.run = run
+        if book.port.get(Table.META, b"run") is not None:  # an exchange of the last run may have ended just now
+            book.addresses_from = now + book.policy.address_delay_s
         book.load_meta()
         self.admission.scope.restore([key[6:].decode() for key, _ in self._all(Table.META, b"scope:", b"scope;")])
         leases = {key.decode(): rows.lease_of(value) for key, value in self._all(Table.LEASES)}
         self._load_hosts(leases, now)
-        for place, value in self._all(Table.WAITING):
-            book.remember_waiting(place, rows.entry_of(value))
-        for address in book.addresses.values():  # an exchange of the last run may have started just now
-            address.slots.free = [now + book.policy.address_delay_s] * len(address.slots.free)
+        self._load_waiting(now)
         self._load_leases(leases, now, void_leases)
-        self._revive(now)
+        self._revive()
         for host in book.hosts.values():
             if host.state is State.NEW and host.row.queued:
                 book.resolve_at(host, max(now, host.row.rest_until))
@@ -94,52 +95,50 @@ class Frontier:
         book.put(Table.META, b"run", b"%d" % run)
         return book.finish()
 
-    def _all(self, table: Table, start: bytes = b"", end: bytes = LAST_KEY) -> list[tuple[bytes, bytes]]:
-        found: list[tuple[bytes, bytes]] = []
-        while True:
-            part = self.book.port.scan(table, start, end, SCAN_ROWS)
-            found += part
-            if len(part) < SCAN_ROWS:
-                return found
+    def _all(self, table: Table, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[tuple[bytes, bytes]]:
+        while part := self.book.port.scan(table, start, end, SCAN_ROWS):
+            yield from part
             start = part[-1][0] + b"\0"
 
     def _load_hosts(self, leases: dict[str, Lease], now: float) -> None:
         """Hold the hosts that have a queue, a lease or a rest; the others are read when they are met."""
-        taken: dict[str, int] = {}
-        for lease in leases.values():
-            if lease.address is not None:
-                taken[lease.host] = taken.get(lease.host, 0) + 1
+        taken = Counter(lease.host for lease in leases.values() if lease.address is not None)
+        asking = {lease.host for lease in leases.values() if lease.address is None}
         for key, value in self._all(Table.HOSTS):
             name, row = key.decode(), rows.host_row_of(value)
-            row.rest_until = min(row.rest_until, now + row.backoff_s)
-            if row.failed_at > now:
-                row.failed_at = now
-            host = self.book.remember(name, row, restored_slots(row, self.book.policy.per_host, taken.get(name, 0), now))
-            if host.state is State.RESOLVING and not any(x.host == name and x.address is None for x in leases.values()):
-                host.meet(Fact.NOT_RESOLVED)
+            lasts = max([row.rest_until, *row.slots]) + self.book.policy.delay_s > now
+            if row.queued or lasts or name in taken or name in asking:
+                host = self.book.remember(name, row, taken[name])
+                if host.state is State.RESOLVING and name not in asking:
+                    host.meet(Fact.NOT_RESOLVED)
+
+    def _load_waiting(self, now: float) -> None:
+        """Hold what waits for another try: no longer than it was meant to, whatever the clock says now."""
+        for place, value in self._all(Table.WAITING):
+            entry = rows.entry_of(value)
+            longest_s = max(float(limits.RETURNED_WAIT_S_MAX), backoff(self.book.policy, entry.attempt, 0.0))
+            self.book.remember_waiting(place, entry, min(int.from_bytes(place[:8], "big") / 1e6, now + longest_s))
 
     def _load_leases(self, leases: dict[str, Lease], now: float, void: bool) -> None:
         book = self.book
         for name, lease in leases.items():
-            host = book.host(lease.host)
-            host.leased += 1
-            book.resolving += lease.entry.kind == "address"
-            if lease.address is not None and book.address(lease.address).slots.free:
-                book.address(lease.address).slots.take()
-            book.leases[name] = lease
-            if not void:
-                heapq.heappush(book.expiries, (lease.expires_at, name))
-                if lease.entry.kind == "robots" and lease.entry.for_:
-                    book.robots_of(lease.entry.for_).pending = True
-                continue
-            self._void(name, lease, host, now)
+            book.host(lease.host).leased += 1
+            if lease.address is not None:
+                book.address(lease.address).slots.hold()
+            if lease.released_at > now:  # the clock was set back
+                lease.released_at, lease.expires_at = now, now + lease.expires_at - lease.released_at
+            book.remember_lease(name, lease)
+        for name, lease in leases.items():
+            if void:
+                self._void(name, lease, now)
+            elif lease.entry.kind == "robots" and lease.entry.for_:
+                book.robots_of(lease.entry.for_).pending = True
 
-    def _void(self, name: str, lease: Lease, host: Host, now: float) -> None:
+    def _void(self, name: str, lease: Lease, now: float) -> None:
         """Take a lease back whose fetch is dead: attempt unchanged, the host rests as if it was asked just now."""
         book, entry = self.book, lease.entry
         book.end_lease(name)
-        book.touch(host)
-        hosting.give_slots(book, lease, host, now + lease.rest_s, now + book.policy.address_delay_s, lease.rest_s)
+        host = hosting.give_slots_rested(book, lease, now)
         if entry.kind == "address":
             hosting.not_resolved(book, host, now)
         elif entry.kind == "robots" and lease.queue_key:
@@ -151,24 +150,18 @@ class Frontier:
             book.set_known(book.key_of(entry), rows.REQUEUED + lease.queue_key)
             book.push(host, lease.queue_key, entry)
 
-    def _revive(self, now: float) -> None:
-        """Judge again what the last run gave up for reasons of a run or of its limits."""
+    def _revive(self) -> None:
+        """Judge again what the last run gave up for reasons of a run or of its limits. (Hosts: Workbench.remember.)"""
         book = self.book
-        for host in book.hosts.values():
-            if host.state is State.CLOSED:
-                host.meet(Fact.REVIVED)
-                host.row.streak, host.row.closed_for, host.row.address_until = 0, None, 0.0
-                book.touch(host)
-                book.place(host)
         for place, value in self._all(Table.SETTLED, b"0", b"1"):
             settled = rows.settled_of(value)
-            url = split(settled.entry.url)
-            if url is None or (settled.reason in rows.LIMIT_REASONS and self.admission.limit(settled.entry, url) is not None):
+            entry, url = settled.entry, split(settled.entry.url)
+            if url is None or (settled.reason in rows.LIMIT_REASONS and self.admission.limit(entry, url) is not None):
                 continue
             book.unsettle(place[1:], settled)
-            settled.entry.attempt = settled.entry.lost = settled.entry.returned = settled.entry.busy = 0
-            leased = settled.state == "failed"
-            book.enqueue(place[1:], settled.entry, book.host(url.host), rows.REQUEUED if leased else rows.QUEUED)
+            state = rows.REQUEUED if settled.state == "failed" or entry.was_leased else rows.QUEUED
+            entry.attempt = entry.lost = entry.returned = entry.busy = 0
+            book.enqueue(place[1:], entry, book.host(url.host), state)
 
     # --- the turn ---
 
@@ -179,7 +172,7 @@ class Frontier:
         out before it expire (None: now).
         """
         book = self.book
-        book.begin()
+        book.begin(now)
         offers: list[Offer] = []
         for event in events:
             self._take(event, offers, now)
@@ -230,20 +223,17 @@ class Frontier:
         times = [first[0] if first is not None else inf]
         if book.waiting:
             times.append(book.waiting[0][0])
-        if book.unresolved:
-            times.append(book.unresolved[0][0])
+        unresolved = book.next_unresolved()
+        if unresolved is not None:
+            times.append(unresolved[0])
         return min(times)
 
     def _wakeup(self, next_at: float, now: float, room_left: int) -> float:
-        book = self.book
-        if book.closing:
+        if self.book.closing:
             return now
-        while book.expiries and book.expiries[0][1] not in book.leases:
-            heapq.heappop(book.expiries)
-        lease_end = book.expiries[0][0] if book.expiries else inf
-        if room_left <= 0:
-            return lease_end
-        return min(next_at, lease_end)
+        first = self.book.next_expiry()
+        lease_end = first[0] if first is not None else inf
+        return lease_end if room_left <= 0 else min(next_at, lease_end)
 
     def _is_idle(self, next_at: float) -> bool:
         return not self.book.leases and not self.book.closing and next_at == inf

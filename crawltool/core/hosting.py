@@ -6,8 +6,6 @@ state go through the table in core/hosts.
 
 from __future__ import annotations
 
-import heapq
-
 from crawltool import limits
 from crawltool.core import politeness, rows
 from crawltool.core.book import Book, RobotsState
@@ -19,33 +17,26 @@ SERVER_ERRORS_BEFORE_REST = 5  # 5xx in a row: one broken page is not a broken h
 CLOSING_PER_TURN = 5_000  # entries failed in one turn when a host is closed
 
 
-def pop_expiry(book: Book) -> str:
-    """Give the lease that ran out first."""
-    return heapq.heappop(book.expiries)[1]
+def give_slots(book: Book, lease: Lease, next_at: float, ip_next_at: float, rest_s: float) -> Host:
+    """Give a lease's slots back with their next times; the result is its host."""
+    host = book.host(lease.host)
+    book.give_slots(host, lease, next_at, ip_next_at)
+    if lease.entry.kind != "address":
+        others_s = max(host.slots.latest() - book.now, 0.0) if book.policy.per_host > 1 else 0.0
+        host.row.rest_s = max(rest_s, others_s)
+    return host
 
 
-def give_slots(book: Book, lease: Lease, host: Host, next_at: float, ip_next_at: float, rest_s: float) -> None:
-    """Give a lease's slots back with their next times. An address target holds none."""
-    host.leased -= 1
-    host.full = False  # a page that got no status gives its place back; release looks again
-    if lease.entry.kind == "address":
-        book.resolving -= 1
-        return
-    if len(host.slots.free) < book.policy.per_host:
-        host.slots.give(next_at)
-    host.row.rest_s = rest_s if book.policy.per_host == 1 else max(rest_s, host.row.rest_s)
-    if lease.address is not None:
-        address = book.address(lease.address)
-        if len(address.slots.free) < book.policy.address_slots:
-            address.slots.give(ip_next_at)
-        book.schedule_address(address)
+def give_slots_rested(book: Book, lease: Lease, now: float) -> Host:
+    """Give the slots of a lease back whose exchange nobody tells of: it may end just now."""
+    return give_slots(book, lease, now + lease.rest_s, now + book.policy.address_delay_s, lease.rest_s)
 
 
-def crawl_delay(book: Book, url: str) -> float | None:
-    """Give the Crawl-delay of a URL's authority."""
+def crawl_delay(book: Book, url: str) -> float:
+    """Give the Crawl-delay of a URL's authority. One that is too long refuses the host; it is no reason to rest for years."""
     parts = split(url)
     row = book.robots_of(parts.authority).row if parts is not None else None
-    return row.crawl_delay_s if row is not None else None
+    return min(row.crawl_delay_s or 0.0, float(limits.CRAWL_DELAY_S_MAX)) if row is not None else 0.0
 
 
 def spread_of(name: str, step: int) -> float:
@@ -82,7 +73,7 @@ def server_error(book: Book, host: Host, now: float) -> None:
 def resolved(book: Book, host: Host, addresses: list[str], until: float) -> None:
     """Addresses came: the current one stays if it is among them, else the first."""
     current = host.address.ip if host.address is not None else None
-    host.row.addresses = addresses[:16]
+    host.row.addresses = addresses[: limits.ADDRESSES_OF_A_HOST_MAX]
     host.row.address_until = until
     host.meet(Fact.RESOLVED)
     if host.state is State.OPEN:
@@ -116,10 +107,23 @@ def close(book: Book, host: Host, reason: str) -> None:
     """Give a host up until the next run; its queue fails with that reason."""
     host.meet(Fact.HOPELESS)
     host.row.closed_for = host.row.closed_for or reason
+    host.row.closed_run = book.run
+    book.note_closed(host)
     book.touch(host)
     if host.row.queued:
         book.closing[host.name] = host
     book.schedule(host)
+
+
+def unanswered(book: Book, host: Host, now: float) -> float:
+    """Count an address or robots target that came to nothing; the result is when to try again.
+
+    No host's fault, but a crawl must end (law 11): a fetch that gives all back makes no page.
+    """
+    host.unanswered += 1
+    if host.unanswered > limits.RETURNED_MAX:
+        close(book, host, "host_unavailable")
+    return now + min(2.0 ** (host.unanswered - 1), float(limits.RETURNED_WAIT_S_MAX))
 
 
 def unpark(book: Book, state: RobotsState) -> None:
@@ -135,7 +139,7 @@ def unpark(book: Book, state: RobotsState) -> None:
 def park(book: Book, host: Host, state: RobotsState) -> None:
     """Let a host wait for rules that are under way."""
     host.parked = True
-    state.waiting.add(host.name)
+    state.waiting[host.name] = None
     book.schedule(host)
 
 
@@ -146,10 +150,26 @@ def robots_known(book: Book, authority: str, row: RobotsRow) -> None:
 
 
 def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
-    """No rules: the authority is disallowed, and asked again when its host has rested. Source: RFC 9309 section 2.3.1.4."""
-    old = book.robots_of(authority).row
+    """No rules: the authority is disallowed, and asked again when its host has rested on the ladder; the fifth time in a row is
+    final for this run. Source: RFC 9309 section 2.3.1.4.
+
+    Rules that still hold (two fetches of them crossed) stay.
+    """
+    state = book.robots_of(authority)
+    old = state.row
+    if state.hold(now):
+        unpark(book, state)
+        return
     failures = (old.failures if old is not None and old.run == book.run else 0) + 1
     robots_known(book, authority, RobotsRow("unreachable", now, now, [], None, failures, book.run, reason))
+    url = split(authority)
+    assert url is not None, authority
+    host = book.host(url.host)
+    if failures < limits.HOST_FAILURES_MAX:
+        length_s = politeness.backoff(book.policy, failures, spread_of(host.name, failures))
+        host.rest_until(now + length_s, length_s)
+        book.touch(host)
+    book.schedule(host)
 
 
 def take_requeued(book: Book, host: Host, state: bytes) -> Entry | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from math import inf
 
-from crawltool.core.politeness import Slots
+from crawltool.core.politeness import Policy, Slots
 from crawltool.core.queue import HostQueue
 from crawltool.core.rows import HostRow
 
@@ -61,19 +61,34 @@ FACTS_IGNORED: frozenset[tuple[State, Fact]] = frozenset(
 class Address:
     """One IP address: its clock and the heap of its hosts by the time they may be asked."""
 
-    __slots__ = ("hosts", "ip", "scheduled_at", "slots")
+    __slots__ = ("hosts", "ip", "members", "scheduled_at", "slots")
 
     def __init__(self, ip: str, slots: Slots) -> None:
         self.ip = ip
         self.slots = slots
         self.hosts: list[tuple[float, int, Host]] = []
+        self.members = 0  # hosts in memory that are asked here
         self.scheduled_at = inf  # its valid place in the frontier's heap
 
 
 class Host:
     """One host name in memory: its durable row, its queue, and what is out."""
 
-    __slots__ = ("address", "dirty", "full", "leased", "name", "parked", "queue", "row", "scheduled_at", "slots", "wants_address")
+    __slots__ = (
+        "address",
+        "dirty",
+        "full",
+        "is_leaving",
+        "leased",
+        "name",
+        "parked",
+        "queue",
+        "row",
+        "scheduled_at",
+        "slots",
+        "unanswered",
+        "wants_address",
+    )
 
     def __init__(self, name: str, row: HostRow, queue: HostQueue, slots: Slots) -> None:
         self.name = name
@@ -87,6 +102,8 @@ class Host:
         self.scheduled_at = inf  # its valid place in its address's heap
         self.dirty = False
         self.wants_address = False  # stands among the unresolved
+        self.is_leaving = False  # stands among those that may be forgotten
+        self.unanswered = 0  # address and robots targets in a row that came back unasked or not at all
 
     @property
     def state(self) -> State:
@@ -119,17 +136,18 @@ def is_literal(name: str) -> bool:
     return name.startswith("[") or (name.replace(".", "").isdigit() and name.count(".") == 3)
 
 
-def restored_slots(row: HostRow, count: int, taken: int, now: float) -> Slots:
+def restored_slots(row: HostRow, policy: Policy, taken: int, now: float) -> Slots:
     """Give a host's clocks after a restart: no stored rest exceeds its recorded length, counted from now.
 
-    `taken` slots are held by leases that still run. A raised --per-host adds slots that wait as long as the others.
+    `taken` slots are held by leases that still run. Where slots became fewer the latest times stay; where they became
+    more the new ones wait as long as the others. The stored times are those of the old --delay: under a longer one they
+    move by it.
     """
-    wanted = max(count - taken, 0)
-    latest = now + row.rest_s
-    times = [min(at, latest) for at in sorted(row.slots)][:wanted]
+    wanted = max(policy.per_host - taken, 0)
+    longer_s = policy.delay_s if policy.delay_s > row.rest_s else 0.0
+    latest = now + max(row.rest_s, longer_s)
+    times = [min(at + longer_s, latest) for at in sorted(row.slots)]
+    times = times[max(len(times) - wanted, 0) :]
     while len(times) < wanted:
-        times.append(max(times, default=latest if row.slots == [] and row.rest_s else 0.0))
-    slots = Slots()
-    for at in times:
-        slots.give(at)
-    return slots
+        times.append(max(times, default=latest if row.rest_s else 0.0))
+    return Slots(policy.per_host, times, taken)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-REASONS_MAX = 10_000  # hosts named in a count of out-of-scope links; the rest is counted together
+REASONS_MAX = 1000  # hosts named in a count of out-of-scope links, saved with each turn; the rest is counted together
 
 
 class Ledger(msgspec.Struct):

@@ -41,17 +41,19 @@ class Policy:
 
 @dataclass
 class Slots:
-    """The clocks of one host or address: a heap with the next time of each free slot.
+    """The clocks of one host or address: a heap with the next time of each free slot, and how many slots are taken.
 
     Each slot has its own clock, so any window of `delay` sees at most as many starts as there are slots.
     """
 
+    count: int
     free: list[float] = field(default_factory=list)
+    taken: int = 0
 
     @classmethod
     def all_free(cls, count: int, at: float = 0.0) -> Slots:
         """Give `count` slots that may be used from `at` on."""
-        return cls([at] * count)
+        return cls(count, [at] * count)
 
     def ready_at(self) -> float:
         """Tell when the earliest free slot may be used; infinity when all are taken."""
@@ -59,11 +61,26 @@ class Slots:
 
     def take(self) -> float:
         """Take the earliest slot; the result is its time, to be given back if nothing is asked."""
+        self.taken += 1
         return heapq.heappop(self.free)
 
+    def hold(self) -> None:
+        """Take a slot for a lease of an earlier run; where slots became fewer there may be none left."""
+        self.taken += 1
+        if len(self.free) + self.taken > self.count and self.free:
+            heapq.heappop(self.free)
+
     def give(self, next_at: float) -> None:
-        """Give a slot back with its next time."""
-        heapq.heappush(self.free, next_at)
+        """Give a slot back with its next time. Where slots became fewer, the latest times stay."""
+        self.taken -= 1
+        if len(self.free) + self.taken < self.count:
+            heapq.heappush(self.free, next_at)
+        elif self.free:
+            heapq.heappushpop(self.free, next_at)
+
+    def latest(self) -> float:
+        """Tell when all free slots may be used."""
+        return max(self.free, default=0.0)
 
 
 def rest(policy: Policy, elapsed_s: float, crawl_delay_s: float | None) -> float:

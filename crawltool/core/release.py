@@ -6,15 +6,13 @@ fetchable; a target takes one slot of each and leaves a lease behind.
 
 from __future__ import annotations
 
-import heapq
-
 import msgspec
 
 from crawltool import limits, records
 from crawltool.core import hosting, rows
 from crawltool.core.admission import Bounds
 from crawltool.core.book import Book, RobotsState
-from crawltool.core.hosts import Address, Fact, Host, State
+from crawltool.core.hosts import Address, Fact, Host
 from crawltool.core.rows import Entry, Lease
 from crawltool.core.urls import Url, split
 
@@ -63,23 +61,17 @@ class Release:
         """Release address targets: they contact no crawled host, so no clock holds them; half the room at most."""
         book = self.book
         most = max(room // 2, 1)
-        while book.unresolved and book.unresolved[0][0] <= now and len(out) < min(room, most):
-            _, _, host = heapq.heappop(book.unresolved)
-            host.wants_address = False
-            if host.state is State.NEW and host.row.queued:
-                if host.row.rest_until > now:
-                    book.resolve_at(host, host.row.rest_until)
-                    continue
-                host.meet(Fact.ASKED_ADDRESS)
-                book.touch(host)
-                book.resolving += 1
-                head = book.head(host)
-                assert head is not None
-                out.append(self._lease(host, None, Entry(head[1].url, kind="address"), b"", now))
+        while len(out) < min(room, most) and (first := book.next_unresolved()) is not None and first[0] <= now:
+            host = first[1]
+            host.meet(Fact.ASKED_ADDRESS)
+            head = book.head(host)
+            assert head is not None
+            out.append(self._lease(host, None, Entry(head[1].url, kind="address"), b"", now))
 
     def _from_host(self, address: Address, host: Host, now: float) -> bytes | None:
         """Take what a host may send next; None when that was nothing, and the host has another place now."""
         book = self.book
+        assert host.address is address and host.ready_at() <= now, host.name
         if host.row.address_until <= now:
             hosting.stale(book, host, now)
             return None
@@ -106,14 +98,14 @@ class Release:
         state = book.robots_of(url.authority)
         row = state.row
         hopeless = row is not None and row.run == book.run and row.failures >= limits.HOST_FAILURES_MAX
-        if (row is None or row.expires_at <= now) and not hopeless:
+        if not hopeless and not state.hold(now):
             if state.pending:
                 hosting.park(book, host, state)
                 return None
             state.pending = True
             robots = Entry(robots_url(url), kind="robots", for_=url.authority, first_seen_at=now)
             return self._lease(host, address, robots, b"", now)
-        assert row is not None
+        state.is_unused = False
         refusal = refusal_of(state, url, hopeless)
         if refusal is not None:
             self._refuse(host, *refusal, now)
@@ -129,8 +121,7 @@ class Release:
         self.judged += 1
         _, entry = book.take_head(host)
         book.ledger.queued -= 1
-        leased = entry.attempt + entry.lost + entry.returned > 0
-        book.settle_refused(book.key_of(entry), entry, reason, detail, now, leased=leased)
+        book.settle_refused(book.key_of(entry), entry, reason, detail, now, leased=entry.was_leased)
         book.schedule(host)
 
     def _robots_entry(self, host: Host, address: Address, now: float) -> bytes | None:
@@ -138,7 +129,7 @@ class Release:
         book = self.book
         key, entry = book.take_head(host)
         state = book.robots_of(entry.for_ or "")
-        if state.row is not None and state.row.expires_at > now:
+        if state.hold(now):
             book.schedule(host)
             return None
         state.pending = True
@@ -147,15 +138,13 @@ class Release:
     def _lease(self, host: Host, address: Address | None, entry: Entry, key: bytes, now: float) -> bytes:
         """Take the slots, write the lease down, and give the target's line."""
         book, policy = self.book, self.book.policy
-        delay_s = hosting.crawl_delay(book, entry.url) or 0.0
+        delay_s = hosting.crawl_delay(book, entry.url)
         rest_s = max(policy.delay_s, delay_s, host.row.rest_s if policy.delay_factor > 0 else 0.0)
         lease = Lease(host.name, None, entry, key, now, now + policy.lease_s, rest_s)
         host.leased += 1
         if address is not None:
-            lease.address = address.ip
-            lease.slot_at = host.slots.take()
-            lease.ip_slot_at = address.slots.take()
-            book.touch(host)
+            book.take_slots(host, lease)
+        book.touch(host)
         name = book.lease(lease)
         if entry.kind in ("page", "sitemap"):
             book.set_known(book.key_of(entry), rows.LEASED + name.encode())

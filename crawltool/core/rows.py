@@ -52,6 +52,11 @@ class Entry(msgspec.Struct, array_like=True):
     prior: Prior | None = None
     tags: bytes | None = None
 
+    @property
+    def was_leased(self) -> bool:
+        """Tell whether a target of it went out before: an outcome for it may be ours."""
+        return self.attempt + self.lost + self.returned + self.busy > 0
+
 
 class Lease(msgspec.Struct, array_like=True):
     """A target that is out. Its host's and its address's slot are taken until it is settled or expires."""
@@ -87,6 +92,7 @@ class HostRow(msgspec.Struct, array_like=True):
     typed: bool = False
     closed_for: str | None = None
     bound: bytes = b""  # last popped queue key
+    closed_run: int = 0  # the run that closed it
 
 
 class RobotsRow(msgspec.Struct, array_like=True):
@@ -127,7 +133,7 @@ EVER_LEASED = frozenset((REQUEUED, LEASED, DONE, FAILED, DROPPED))
 
 # Reasons that hold for a run or under a policy only: a start looks at these again.
 HOST_REASONS = frozenset(("host_unavailable", "robots_unreachable", "dns_failure", "blocked_address"))
-LIMIT_REASONS = frozenset(("too_deep", "url_too_long", "queue_full", "crawl_delay"))
+LIMIT_REASONS = frozenset(("too_deep", "url_too_long", "too_many_redirects", "queue_full", "crawl_delay"))
 REVIVABLE = HOST_REASONS | LIMIT_REASONS
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -150,11 +156,12 @@ def settled_key(reason: str, key: bytes) -> bytes:
 
 _QUEUE_KEY = struct.Struct(">IQ")
 _RANK_ZERO = 1 << 62  # ranks are signed: a high priority reaches below zero
+_RANK_MAX_S = 4e12
 
 
 def queue_key(host_number: int, rank: float, serial: int) -> bytes:
     """Give the place in a host's queue: host number, rank (seconds; the lowest goes first), serial."""
-    micros = min(max(int(rank * 1e6) + _RANK_ZERO, 0), (1 << 63) - 1)
+    micros = int(min(max(rank, -_RANK_MAX_S), _RANK_MAX_S) * 1e6) + _RANK_ZERO  # a page may claim any priority
     return _QUEUE_KEY.pack(host_number, micros) + serial.to_bytes(6, "big")
 
 

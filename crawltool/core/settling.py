@@ -14,15 +14,16 @@ from crawltool.core.admission import Offer
 from crawltool.core.book import Book
 from crawltool.core.hosts import Host
 from crawltool.core.ledger import bump
-from crawltool.core.verdicts import availability
 from crawltool.core.rows import Entry, Lease, RobotsRow, Table
+from crawltool.core.urls import Url, split
 from crawltool.core.urls import key as url_key
-from crawltool.core.urls import split
+from crawltool.core.verdicts import availability
 
 DONE = frozenset(("ok", "not_modified", "too_large", "skipped_type"))
 FINAL = frozenset(("gone", "client_error", "payment_required"))
 HOST_TROUBLE = frozenset(("unreachable", "timeout", "tls_error", "busy"))
 ROBOTS_RANK = -float(1 << 41)  # a robots target goes before every page
+COUNT_MAX = 1 << 50  # of a body's bytes: a line may claim any number
 UNASKED = frozenset(("unreachable", "timeout", "tls_error", "dns_failure"))  # a seed's second spelling is tried
 
 
@@ -46,12 +47,11 @@ class Settling:
             return self._late(outcome, line, now)
         book.end_lease(outcome.lease)
         self._log(outcome, line)
-        host = book.host(lease.host)
-        book.touch(host)
-        self._free(lease, host, outcome, now)
+        host = self._free(lease, outcome, now)
         if outcome.verdict == "returned":
             self._returned(outcome, lease, host, now)
             return []
+        host.unanswered = 0
         offers = self.by_kind[outcome.kind](outcome, lease, host, now)
         book.schedule(host)
         return offers
@@ -59,15 +59,11 @@ class Settling:
     def expire(self, now: float) -> None:
         """End the leases that ran out: the URL is queued again, the host gets its whole rest."""
         book = self.book
-        while book.expiries and book.expiries[0][0] <= now:
-            name = hosting.pop_expiry(book)
-            if name in book.leases:
-                lease = book.end_lease(name)
-                host = book.host(lease.host)
-                book.touch(host)
-                hosting.give_slots(book, lease, host, now + lease.rest_s, now + book.policy.address_delay_s, lease.rest_s)
-                self._lost(lease, host, now)
-                book.schedule(host)
+        while (first := book.next_expiry()) is not None and first[0] <= now:
+            lease = book.end_lease(first[1])
+            host = hosting.give_slots_rested(book, lease, now)
+            self._lost(lease, host, now)
+            book.schedule(host)
 
     # --- what every outcome does ---
 
@@ -79,21 +75,19 @@ class Settling:
             book.put(Table.OUTBOX, book.seq.to_bytes(8, "big"), records.splice(line, seq=book.seq))
         if asked:
             book.ledger.exchanges += 1
-            book.ledger.bytes += outcome.body_bytes or 0
+            book.ledger.bytes += min(max(outcome.body_bytes or 0, 0), COUNT_MAX)
 
-    def _free(self, lease: Lease, host: Host, outcome: records.Outcome, now: float) -> None:
+    def _free(self, lease: Lease, outcome: records.Outcome, now: float) -> Host:
         """Give the slots back: with the times they had when nobody was asked, else with the host's rest."""
         book = self.book
-        if outcome.fetched_at is None:
-            hosting.give_slots(book, lease, host, lease.slot_at, lease.ip_slot_at, 0.0)
-            return
+        if outcome.fetched_at is None and (outcome.verdict == "returned" or outcome.kind == "address"):
+            return hosting.give_slots(book, lease, lease.slot_at, lease.ip_slot_at, 0.0)
         end = politeness.exchange_end(outcome.fetched_at, outcome.elapsed_s, lease.released_at, now)
         rest_s = politeness.rest(book.policy, outcome.elapsed_s or 0.0, hosting.crawl_delay(book, lease.entry.url))
-        hosting.give_slots(book, lease, host, end + rest_s, end + book.policy.address_delay_s, rest_s)
-        if outcome.status is not None and outcome.verdict != "busy":
-            host.row.streak = 0
-        elif outcome.verdict == "unreachable":
+        host = hosting.give_slots(book, lease, end + rest_s, end + book.policy.address_delay_s, rest_s)
+        if outcome.verdict in ("unreachable", "timeout") and outcome.status is None:
             hosting.rotate_address(book, host)
+        return host
 
     def _returned(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> None:
         """The target was not started: no attempt, no clock; but not offered again at once."""
@@ -101,10 +95,11 @@ class Settling:
         entry.returned += 1
         wait_s = min(2.0 ** (entry.returned - 1), float(limits.RETURNED_WAIT_S_MAX))
         if entry.kind == "address":
-            hosting.not_resolved(self.book, host, now + wait_s)
+            hosting.not_resolved(self.book, host, hosting.unanswered(self.book, host, now))
         elif entry.kind == "robots":
-            host.rest_until(now + min(wait_s, 1.0), 1.0)
-            self._robots_again(entry, now)
+            again_at = hosting.unanswered(self.book, host, now)
+            host.rest_until(again_at, again_at - now)
+            self._robots_again(entry)
         elif not lease.settled:
             self._unlease(entry)
             key = self.book.key_of(entry)
@@ -124,10 +119,10 @@ class Settling:
         entry = lease.entry
         entry.lost += 1
         if entry.kind == "address":
-            hosting.not_resolved(self.book, host, now + 1.0)
+            hosting.not_resolved(self.book, host, hosting.unanswered(self.book, host, now))
         elif entry.kind == "robots":
-            if entry.for_ is not None:
-                hosting.robots_failed(self.book, entry.for_, "lost", now)
+            hosting.unanswered(self.book, host, now)
+            self._robots_again(entry)
         elif not lease.settled:
             self._unlease(entry)
             key = self.book.key_of(entry)
@@ -141,7 +136,8 @@ class Settling:
     def _address(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Offer]:
         reason = outcome.reason or ""
         if outcome.verdict == "ok" and outcome.addresses:
-            hosting.resolved(self.book, host, outcome.addresses, now + (outcome.ttl_s or limits.ADDRESS_TTL_S))
+            ttl_s = min(max(outcome.ttl_s or limits.ADDRESS_TTL_S, limits.ADDRESS_TTL_S_MIN), limits.ADDRESS_TTL_S_MAX)
+            hosting.resolved(self.book, host, outcome.addresses, now + ttl_s)
         elif outcome.verdict == "blocked_address":
             hosting.close(self.book, host, "blocked_address")
         elif outcome.verdict == "dns_failure" and reason.startswith("no_such_name"):
@@ -160,35 +156,44 @@ class Settling:
             return self._robots_redirect(outcome, lease, authority, now)
         kind = availability(outcome.verdict, outcome.status)
         if kind == "unreachable":
-            if outcome.verdict in UNASKED and (second := self._second_spelling(host, authority, outcome, now)):
-                return second
-            hosting.robots_failed(
-                self.book, authority, f"{outcome.verdict} {outcome.reason or outcome.status or ''}".strip(), now
-            )
-            hosting.trouble(book, host, lease.released_at, now, outcome.retry_after_s, "robots_unreachable")
-            return []
+            return self._robots_unreachable(outcome, lease, host, now)
+        host.row.streak = 0
         found = outcome.robots or records.Robots()
         fetched_at = outcome.fetched_at if outcome.fetched_at is not None and outcome.fetched_at <= now else now
-        rest_s = politeness.rest(book.policy, outcome.elapsed_s or 0.0, found.crawl_delay_s)
         expires_at = politeness.robots_expiry(book.policy, fetched_at, found.max_age_s)
-        if rest_s >= book.policy.robots_ttl_s:  # else they would be stale before any page may follow them (law 11)
-            expires_at = now + rest_s + 1.0
         rules = found.rules if kind == "rules" else []
         row = RobotsRow(kind, fetched_at, expires_at, rules, found.crawl_delay_s, 0, book.run)
         hosting.robots_known(self.book, authority, row)
-        self._crawl_delay(lease, host, found.crawl_delay_s, now)
-        base = split(lease.entry.url)
-        sitemaps = found.sitemaps if kind == "rules" and base is not None else []
+        self._crawl_delay(authority, found.crawl_delay_s, now)
+        sitemaps = found.sitemaps if kind == "rules" else []
         return [Offer(url, kind="sitemap", via=lease.entry.url) for url in sitemaps[: limits.SITEMAPS_MAX]]
 
-    def _crawl_delay(self, lease: Lease, host: Host, crawl_delay_s: float | None, now: float) -> None:
-        """Crawl-delay counts from the robots.txt fetch on, for all the host's slots."""
-        if crawl_delay_s and crawl_delay_s <= limits.CRAWL_DELAY_S_MAX:
+    def _robots_unreachable(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Offer]:
+        """No rules came: the host that was asked is in trouble, and the authority is disallowed until it is asked again."""
+        authority, reason = lease.entry.for_, f"{outcome.verdict} {outcome.reason or outcome.status or ''}".strip()
+        assert authority is not None
+        if outcome.verdict in UNASKED and (second := self._second_spelling(host, authority, outcome, now)):
+            return second
+        hosting.robots_failed(self.book, authority, reason, now)
+        if outcome.verdict == "blocked_address":
+            hosting.close(self.book, host, "blocked_address")
+        else:
+            hosting.trouble(self.book, host, lease.released_at, now, outcome.retry_after_s, "robots_unreachable")
+        return []
+
+    def _crawl_delay(self, authority: str, crawl_delay_s: float | None, now: float) -> None:
+        """Crawl-delay counts from the robots.txt fetch on, for all slots of the host whose rules these are."""
+        url = split(authority)
+        if crawl_delay_s and crawl_delay_s <= limits.CRAWL_DELAY_S_MAX and url is not None:
+            host = self.book.host(url.host)
             host.rest_until(now + crawl_delay_s, crawl_delay_s)
+            self.book.touch(host)
+            self.book.schedule(host)
 
     def _robots_redirect(self, outcome: records.Outcome, lease: Lease, authority: str, now: float) -> list[Offer]:
         """A robots redirect is a new target at its new host: exempt from scope and robots, never from politeness."""
         book, hops = self.book, lease.entry.hops + 1
+        book.host(lease.host).row.streak = 0
         url = split(outcome.redirect) if outcome.redirect else None
         if url is None:
             hosting.robots_failed(self.book, authority, outcome.reason or "redirect without a usable Location", now)
@@ -205,8 +210,8 @@ class Settling:
             book.push(target_host, rows.queue_key(target_host.row.number, ROBOTS_RANK, book.serial), entry)
         return []
 
-    def _robots_again(self, entry: Entry, now: float) -> None:
-        """The robots target was given back unasked: the next release asks anew."""
+    def _robots_again(self, entry: Entry) -> None:
+        """The robots target came to nothing: the next release asks anew."""
         if entry.for_ is not None:
             state = self.book.robots_of(entry.for_)
             state.pending = False
@@ -224,31 +229,41 @@ class Settling:
             book.settle_failed(book.key_of(entry), entry, outcome.verdict, outcome.reason or "", now)
             offers.append(second_offer(entry))
         if offers:
-            self._robots_again(Entry("", for_=authority), now)
+            self._robots_again(Entry("", for_=authority))
         return offers
 
     # --- kinds page and sitemap ---
 
     def _page(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Offer]:
-        book, entry = self.book, lease.entry
-        bump(book.ledger.verdicts, outcome.verdict)
-        if entry.kind == "page" and outcome.status is not None:
-            book.ledger.pages += 1
-            host.row.pages += 1
-            book.ledger.ok_pages += outcome.verdict in DONE
-        trouble = outcome.verdict in HOST_TROUBLE and (outcome.status is None or outcome.verdict == "busy")
+        entry = lease.entry
+        self._count(outcome, host)
         if not lease.settled:
             self._unlease(entry)
             offers = self._settle_page(outcome, entry, host, now)
         else:
             offers = found_in(outcome, entry)
-        if trouble:
-            hosting.trouble(book, host, lease.released_at, now, outcome.retry_after_s, "host_unavailable")
-        elif outcome.verdict == "server_error":
-            hosting.server_error(book, host, now)
-        elif outcome.status is not None:
-            host.row.server_errors = 0
+        self._health(outcome, host, lease.released_at, now)
         return offers
+
+    def _count(self, outcome: records.Outcome, host: Host) -> None:
+        """Count an answer: budgets are of page exchanges that got a status."""
+        ledger = self.book.ledger
+        bump(ledger.verdicts, outcome.verdict)
+        if outcome.kind == "page" and outcome.status is not None:
+            ledger.pages += 1
+            host.row.pages += 1
+            ledger.ok_pages += outcome.verdict in DONE
+
+    def _health(self, outcome: records.Outcome, host: Host, released_at: float, now: float) -> None:
+        """Learn from an exchange how its host is."""
+        if outcome.verdict in HOST_TROUBLE and (outcome.status is None or outcome.verdict == "busy"):
+            hosting.trouble(self.book, host, released_at, now, outcome.retry_after_s, "host_unavailable")
+        elif outcome.status is not None:
+            host.row.streak = 0
+            if outcome.verdict == "server_error":
+                hosting.server_error(self.book, host, now)
+            else:
+                host.row.server_errors = 0
 
     def _settle_page(self, outcome: records.Outcome, entry: Entry, host: Host, now: float) -> list[Offer]:
         book, verdict, key = self.book, outcome.verdict, self.book.key_of(entry)
@@ -285,25 +300,45 @@ class Settling:
     # --- late and foreign outcomes (law 8) ---
 
     def _late(self, outcome: records.Outcome, line: bytes, now: float) -> list[Offer]:
+        """Apply what is told of a lease that is not out any more. It frees nothing and shortens nothing."""
         book = self.book
         url = split(outcome.url)
-        if url is None or outcome.kind not in ("page", "sitemap"):
-            bump(book.ledger.lines_refused, "outcome: no such lease")
-            return []
-        key = url_key(url)
+        key = url_key(url) if url is not None else b""
         state = book.known_now([key])[0]
-        if state is None or state[:1] not in rows.EVER_LEASED or outcome.verdict == "returned":
-            bump(book.ledger.lines_refused, "outcome: never leased" if outcome.verdict != "returned" else "outcome: late return")
+        why_not = self._not_ours(outcome, url, state)
+        if why_not is not None or url is None:
+            bump(book.ledger.lines_refused, f"outcome: {why_not}")
             return []
         book.ledger.late += 1
         self._log(outcome, line)
         host = book.host(url.host)
-        if outcome.fetched_at is not None:
-            end = min(outcome.fetched_at + (outcome.elapsed_s or 0.0), now)
-            rest_s = politeness.rest(book.policy, outcome.elapsed_s or 0.0, hosting.crawl_delay(book, outcome.url))
-            host.rest_until(end + rest_s, rest_s)
-            book.touch(host)
-        return self._settle_late(outcome, key, state, host, now)
+        book.touch(host)
+        self._rest_late(outcome, host, now)
+        offers = self._settle_late(outcome, key, state, host, now) if outcome.kind != "robots" and state is not None else []
+        book.schedule(host)
+        return offers
+
+    def _not_ours(self, outcome: records.Outcome, url: Url | None, state: bytes | None) -> str | None:
+        """Tell why nothing may come of an outcome without a lease, or None."""
+        if url is None or outcome.kind not in ("page", "sitemap", "robots"):
+            return "no such lease"
+        if outcome.kind == "robots":
+            ours = self.book.is_host_known(url.host)
+        else:
+            ours = state is not None and state[:1] in rows.EVER_LEASED
+        if not ours:
+            return "never leased"
+        return "late return" if outcome.fetched_at is None and outcome.verdict == "returned" else None
+
+    def _rest_late(self, outcome: records.Outcome, host: Host, now: float) -> None:
+        """An exchange that is told late may lengthen its host's rest (law 8)."""
+        if outcome.fetched_at is None:
+            return
+        end = min(outcome.fetched_at + max(outcome.elapsed_s or 0.0, 0.0), now)
+        rest_s = politeness.rest(self.book.policy, outcome.elapsed_s or 0.0, hosting.crawl_delay(self.book, outcome.url))
+        host.rest_until(end + rest_s, rest_s)
+        if outcome.verdict in HOST_TROUBLE:
+            self._health(outcome, host, outcome.fetched_at, now)
 
     def _settle_late(self, outcome: records.Outcome, key: bytes, state: bytes, host: Host, now: float) -> list[Offer]:
         book = self.book
@@ -318,6 +353,7 @@ class Settling:
             self._unlease(entry)
         if entry is None:  # settled before: its links are facts all the same
             return found_in(outcome, Entry(outcome.url, depth=max(outcome.depth, 0), hops=max(outcome.hops, 0)))
+        self._count(outcome, host)
         return self._settle_page(outcome, entry, host, now)
 
 

@@ -54,8 +54,7 @@ def status(book: Book, now: float) -> dict[str, object]:
 
 def closed_hosts(book: Book) -> dict[str, str]:
     """Name hosts that were given up in this run, and why."""
-    found = {h.name: h.row.closed_for or "" for h in book.hosts.values() if h.state is State.CLOSED}
-    return dict(list(found.items())[:LISTED])
+    return dict(list(book.closed.items())[:LISTED])
 
 
 def resting_hosts(book: Book, now: float) -> dict[str, float]:

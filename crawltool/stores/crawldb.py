@@ -1,6 +1,6 @@
 """The crawl database: what the frontier knows, kept in RocksDB so that it survives kill -9 at any byte.
 
-One write batch per turn, synced before targets leave (law 1). It answers core/book.Port: reads see what was committed; a
+One write batch per turn, synced before targets leave (law 1). It answers core/workbench.Port: reads see what was committed; a
 sieve in front says which keys are certainly new (law 7). stages/frontier owns it; `CrawlDb.look` opens it for questions only, also
 while a crawl runs. The door of rocksdict.
 """
@@ -91,7 +91,7 @@ class CrawlDb:
                 f"{self.path} was written by another version of crawltool", remedy="use that version, or a new directory"
             )
 
-    # --- core/book.Port ---
+    # --- core/workbench.Port ---
 
     def known(self, keys: list[bytes]) -> list[bytes | None]:
         """Give the KNOWN rows of many keys; those that the sieve calls new cost no read."""

@@ -3,7 +3,7 @@
 `pytest tests/scenarios --rewrite` writes the traces anew; commit such a diff only if you understand every line of it.
 
 Commands, one a line: `policy delay_s=1 per_host=2 …` · `bounds max_depth=2 …` · `now +S` · `seed URL…` (the operator's inbox) ·
-`candidate URL…` · `outcome LEASE VERDICT key=value…` (url and kind are the lease's) · `turn room=N` · `restart void|keep`.
+`candidate URL[@DEPTH][!PRIORITY]…` · `outcome LEASE VERDICT key=value…` (url and kind are the lease's) · `turn room=N` · `restart void|keep`.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ class Conversation:
 
     def do_candidate(self, rest: list[str]) -> None:
         for url in rest:
+            url, _, priority = url.partition("!")
             url, _, depth = url.partition("@")
-            self.events.append(Event(records.Candidate(url=url, depth=int(depth or 1)), b""))
+            self.events.append(Event(records.Candidate(url=url, depth=int(depth or 1), priority=float(priority or 0)), b""))
 
     def do_outcome(self, rest: list[str]) -> None:
         lease, verdict, *facts = rest

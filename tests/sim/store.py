@@ -8,7 +8,7 @@ from crawltool.core.rows import Save, Table
 
 
 class DictStore:
-    """core/book.Port over dicts; keys are kept sorted per table."""
+    """core/workbench.Port over dicts; keys are kept sorted per table."""
 
     def __init__(self) -> None:
         self.rows: dict[Table, dict[bytes, bytes]] = {table: {} for table in Table}
