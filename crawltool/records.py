@@ -104,7 +104,7 @@ class Target(msgspec.Struct, tag="target", omit_defaults=True, kw_only=True, ren
 
     url: str
     lease: str  # RUN-SERIAL
-    kind: Kind = "page"
+    kind: Kind  # always written: who reads the stream with jq asks for it
     for_: str | None = None  # kind robots: the authority (scheme://host:port) whose rules these are
     address: str | None = None  # connect to this IP and no other; none for kind address
     rest_s: float = 0.0  # the host's rest after this exchange; above 0 the connection is not kept
@@ -171,7 +171,7 @@ class Outcome(msgspec.Struct, tag="outcome", omit_defaults=True, kw_only=True):
 
     url: str
     lease: str
-    kind: Kind = "page"
+    kind: Kind
     verdict: Verdict
     status: int | None = None
     reason: str | None = None

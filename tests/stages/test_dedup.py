@@ -27,6 +27,7 @@ def page_lines(url: str, body: str, simhash: int | None = None, *, words: int = 
     simhash_hex = f"{hash_of(body) if simhash is None else simhash:016x}"
     facts: dict[str, Any] = {
         "url": url,
+        "kind": "page",
         "lease": f"1-{url}",
         "verdict": "ok",
         "status": 200,

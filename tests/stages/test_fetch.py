@@ -135,7 +135,7 @@ class Bench:
 
     def target(self, path: str, lease: str = "1-1", **fields: Any) -> dict[str, Any]:
         url = path if "://" in path else f"http://127.0.0.1:{self.port}{path}"
-        return {"type": "target", "url": url, "lease": lease, "address": "127.0.0.1", "typed": True, **fields}
+        return {"type": "target", "url": url, "lease": lease, "kind": "page", "address": "127.0.0.1", "typed": True, **fields}
 
     def stage(self) -> FetchStage:
         return FetchStage(

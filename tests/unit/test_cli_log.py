@@ -15,7 +15,7 @@ from crawltool.stores.crawllog import CrawlLog
 
 
 def outcome(n: int, **facts: object) -> bytes:
-    return encode(Outcome(url=f"http://h.test/{n}", lease=f"1-{n}", seq=n, **({"verdict": "ok"} | facts)))  # type: ignore[arg-type]
+    return encode(Outcome(url=f"http://h.test/{n}", lease=f"1-{n}", seq=n, **({"kind": "page", "verdict": "ok"} | facts)))  # type: ignore[arg-type]
 
 
 @pytest.fixture

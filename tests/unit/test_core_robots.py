@@ -70,7 +70,7 @@ def test_the_last_rule_of_a_400_kib_file_holds() -> None:
     found = robots.parse(b"User-agent: *\n" + pad + b"Disallow: /secret/\n", OURS)
     assert not robots.Rules(found).judge("/secret/")[0]
     assert not found.cut
-    outcome = records.Outcome(url="http://a.test/robots.txt", lease="1-1", verdict="ok", robots=found)
+    outcome = records.Outcome(url="http://a.test/robots.txt", lease="1-1", kind="robots", verdict="ok", robots=found)
     assert len(records.encode(outcome)) < limits.OUTCOME_BYTES_MAX
 
 
@@ -97,7 +97,7 @@ def test_no_file_makes_an_outcome_too_long(line: bytes) -> None:
     body = b"User-agent: *\n" + b"".join(line % number for number in range(60_000))
     found = robots.parse(body[: limits.ROBOTS_BYTES_MAX], OURS)
     assert (
-        len(records.encode(records.Outcome(url="http://a.test/", lease="1-1", verdict="ok", robots=found)))
+        len(records.encode(records.Outcome(url="http://a.test/", lease="1-1", kind="robots", verdict="ok", robots=found)))
         < limits.OUTCOME_BYTES_MAX
     )
 

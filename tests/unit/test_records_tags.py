@@ -8,7 +8,7 @@ from crawltool import records
 
 
 @pytest.mark.parametrize("value", [b'{"a": [1, 2.0]}', b'"x"', b"7", b"[null]"])
-@pytest.mark.parametrize("head", [b'{"type":"candidate","url":"u"', b'{"type":"target","url":"u","lease":"1-1"'])
+@pytest.mark.parametrize("head", [b'{"type":"candidate","url":"u"', b'{"type":"target","url":"u","lease":"1-1","kind":"page"'])
 def test_tags_of_any_shape_are_kept_as_written(head: bytes, value: bytes) -> None:
     record = records.decode(head + b',"tags":' + value + b"}")
     assert isinstance(record, records.Candidate | records.Target)
