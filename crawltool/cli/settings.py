@@ -199,7 +199,7 @@ SETTINGS: tuple[Setting, ...] = (
         multiple=True,
     ),
     Setting("resolve", "fetching", str, (), "Connect to ADDR for HOST:PORT; HOST may be *.", metavar=_AUTHORITIES, multiple=True),
-    Setting("parse_bytes", "parsing", _B, "1MiB", "Bytes of a body that are parsed."),
+    Setting("parse_bytes", "parsing", _B, "10MiB", "Bytes of a body that are parsed."),
     Setting(
         "text",
         "parsing",

@@ -35,7 +35,7 @@ class Settings:
     routes: tuple[str, ...] = ()
     strict: bool = False
     text: Literal["main", "all", "none"] = "main"
-    parse_bytes: int = limits.MIB
+    parse_bytes: int = 10 * limits.MIB
     robots_token: str = "crawltool"
 
 
