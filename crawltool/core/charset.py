@@ -63,15 +63,13 @@ def prescan(body: bytes) -> str | None:
     """
     if body.startswith((b"\x3c\x00\x3f\x00\x78\x00", b"\x00\x3c\x00\x3f\x00\x78")):
         return "UTF-16LE" if body[0] else "UTF-16BE"
-    head = body[: limits.CHARSET_SEARCH_BYTES].lower()
-    fallback = _xml_declaration(body)
-    at = head.find(b"charset")
-    if at < 0:
-        return fallback
-    found = None
-    if at < _PRESCAN_BYTES:
-        found = _scan(body[:_PRESCAN_BYTES])
-    return found or fallback or _scan(body[: limits.CHARSET_SEARCH_BYTES])
+    for size in (_PRESCAN_BYTES, limits.CHARSET_SEARCH_BYTES):
+        head = body[:size]
+        found = _scan(head) if b"charset" in head.lower() else None
+        found = found or _xml_declaration(body)
+        if found:
+            return found
+    return None
 
 
 def sniff(body: bytes) -> str:

@@ -19,8 +19,7 @@ from crawltool import limits
 Element = LexborNode
 
 _OPTIONS = LexborDocumentOptions.WO_EVENTS  # with events, 100,000 <option> in one <select> cost 18 s
-_WANTED = "[href],[src],[srcset],form,meta,title,nav,header,footer,main"
-_WANTED_HIDDEN = f"{_WANTED},[hidden],[style*=none i]"
+_WANTED = "[href],[src],[srcset],form,meta,title,nav,header,footer,main,[hidden],[style*=none i]"
 _TAG_NAME = re.compile(r"<(/?[a-zA-Z][^\s/><]*)")
 _TAG = re.compile(r"<(/?[a-zA-Z][^\s/><]*)[^<>]*>?")
 # Elements that cannot nest without another one around each (void, or closed by their own next start).
@@ -59,8 +58,7 @@ def parse(text: str) -> Document:
     """Parse a page's text; never raises, and takes time that grows with its length only."""
     html, trouble = _bounded(text)
     tree = LexborHTMLParser(html, options=_OPTIONS)
-    wanted = _WANTED_HIDDEN if "hidden" in html or "none" in html or "HIDDEN" in html or "NONE" in html else _WANTED
-    return Document(tree, tree.css(wanted), html, trouble)
+    return Document(tree, tree.css(_WANTED), html, trouble)
 
 
 def head(document: Document, token: str) -> Head:

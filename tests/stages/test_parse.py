@@ -40,7 +40,6 @@ class Crawl:
             "url": url,
             "lease": "1-7",
             "kind": "page",
-            "kind": "page",
             "verdict": "ok",
             "status": 200,
             "content_type": content_type,
