@@ -79,6 +79,8 @@ class Crawl:
         """Give the crawl log, read without crawltool."""
         records = list(json_lines(self.dir / "outcomes"))
         assert len({record["seq"] for record in records}) == len(records), "a seq stands twice in the log"
+        for record in records:
+            record.setdefault("kind", "page")  # a field with its default is not written
         return [record for record in records if record["type"] == "outcome" and (kind is None or record["kind"] == kind)]
 
     def status(self) -> dict[str, Any]:
@@ -134,7 +136,7 @@ def is_whole_html(record: dict[str, Any]) -> bool:
     return (
         record["kind"] == "page"
         and record.get("status") == 200
-        and html
+        and (html or "page" in record)  # a type that says nothing is told by its first bytes
         and bool(record.get("body_bytes"))
         and not record.get("truncated")
     )
