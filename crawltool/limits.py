@@ -22,6 +22,7 @@ HTML_LISTS_MAX = 32  # lists in lists; text indents them
 HTML_SHAPES_MAX = 20_000  # self-closed elements of drawings that are believed not to nest
 HTML_OPTIONS_MAX = 1000  # beyond, text is extracted without the options of lists
 HTML_TAGS_TRUSTED = 2000  # a page with fewer start tags is cheap however they nest: its depth is not counted
+HTML_TAGS_BELIEVED = 10_000  # with more start tags, only end tags that close the last one count
 HTML_ATTRIBUTES_MAX = 4000  # of one tag: lexbor's time grows with its square
 LANGUAGE_CHARS_MIN = 60  # a shorter text tells no language
 LANGUAGE_CHARS_MAX = 4000  # more does not tell more

@@ -32,6 +32,7 @@ _GROUPS = {
     **dict.fromkeys(("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"), "formatting"),
     **dict.fromkeys(("ul", "ol", "dl", "menu", "dir"), "list"),
 }
+_VALUE = re.compile(r"=\s*(?:\"[^\"]*\"|'[^']*')")
 _OPENING = re.compile(r"<[a-zA-Z]")
 _SPACES = re.compile(r"[ \t\r\n\f/]+")
 
@@ -117,9 +118,10 @@ def _bounded(text: str) -> tuple[str, str | None]:
         text, trouble = text[:cut], f"a tag with over {limits.HTML_ATTRIBUTES_MAX} attributes: the rest was not read"
     if tags > limits.HTML_NODES_MAX:
         text, trouble = _first_tags(text), f"more than {limits.HTML_NODES_MAX} tags: the rest was not read"
-    trusted = limits.HTML_TAGS_TRUSTED
-    if tags > trusted and tags - text.count("</") > trusted and _looks_deep(text):
-        flat = "".join(_flat_pieces(text))
+    starts = tags - text.count("</") if tags > limits.HTML_TAGS_TRUSTED else 0
+    nesting = _StrictNesting if starts > limits.HTML_TAGS_BELIEVED else _Nesting
+    if starts > limits.HTML_TAGS_TRUSTED and _looks_deep(text, nesting()):
+        flat = "".join(_flat_pieces(text, nesting()))
         if len(flat) < len(text):
             return flat, trouble or f"nested deeper than {limits.HTML_DEPTH_MAX}: flattened"
     return text, trouble
@@ -137,7 +139,7 @@ def _overlong_tag(text: str) -> int | None:
         end = text.find(">", at + window)
         end = len(text) if end < 0 else end
         opening = _OPENING.search(text, at, end)
-        if opening and len(_SPACES.findall(text, opening.start(), end)) > limits.HTML_ATTRIBUTES_MAX:
+        if opening and len(_SPACES.findall(_VALUE.sub("", text[opening.start() : end]))) > limits.HTML_ATTRIBUTES_MAX:
             return opening.start()
         at = end
     return None
@@ -178,9 +180,30 @@ class _Nesting:
         return count > 0
 
 
-def _looks_deep(text: str) -> bool:
+class _StrictNesting(_Nesting):
+    """Believes an end tag only that closes what was opened last.
+
+    Others may be ignored by the parser (a </div> in a table that was opened in the div is). A page with enough tags to make
+    that costly is counted so; where its author was careless, it is flattened without need, which loses no link.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+
+    def starts(self, name: str) -> None:
+        super().starts(name)
+        self.stack.append(name)
+
+    def ends(self, name: str) -> bool:
+        if not self.stack or self.stack[-1] != name:
+            return False
+        self.stack.pop()
+        return super().ends(name)
+
+
+def _looks_deep(text: str, nesting: _Nesting) -> bool:
     """Count nesting by names alone; drawings whose shapes close themselves look deep here and are told apart later."""
-    nesting = _Nesting()
     fits, starts, ends = nesting.fits, nesting.starts, nesting.ends
     for name in _TAG_NAME.findall(text):
         name = name.lower()
@@ -193,9 +216,9 @@ def _looks_deep(text: str) -> bool:
     return False
 
 
-def _flat_pieces(text: str) -> Iterator[str]:
+def _flat_pieces(text: str, nesting: _Nesting) -> Iterator[str]:
     """Give the text without the start tags that nest too deep and the end tags that would have closed them."""
-    nesting, dropped = _Nesting(), _Nesting()
+    dropped = _Nesting()
     at, shapes = 0, limits.HTML_SHAPES_MAX
     for match in _TAG.finditer(text):
         name = match[1].lower()

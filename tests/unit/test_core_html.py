@@ -41,6 +41,7 @@ HOSTILE = {
     "fonts": "".join(f"<font a{i}=1><p>x" for i in range(30_000)),
     "lists": "<ul><li>x" * 50_000,
     "self-closed divs": "<div/>" * 100_000,
+    "end tags out of scope": "<div><table><td></div></table>" * 35_000,
     "circles": "<circle>" * 100_000,
     "foreign": "<svg>" + "<g/>" * 200_000,
     "unclosed end": "<div>" * 3000 + "</" * 100_000,
@@ -66,6 +67,10 @@ def test_wide_markup_is_left_alone() -> None:
     text = "<p><i>x</i></p>" * 20_000 + "<svg>" + "<path d='M0'/>" * 3000 + "</svg>"
     assert html.parse(text).html is text
     assert html.parse(text).trouble is None
+
+
+def test_a_long_path_of_a_drawing_is_no_tag_of_many_attributes() -> None:
+    assert html.parse(f"<svg><path d='{'L 10 20 ' * 5000}'/></svg><a href=/x>").trouble is None
 
 
 def test_a_long_text_without_tags_is_no_tag_of_many_attributes() -> None:
