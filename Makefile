@@ -28,11 +28,7 @@ $(VENV)/.test: pyproject.toml
 	@touch $@ $(VENV)/.run
 
 demo: $(VENV)/.run
-ifeq ($(URL),)
-	PYTHONPATH=. $(BIN)/python examples/demo.py
-else
-	$(BIN)/crawltool crawl '$(URL)' $(if $(CONTACT),--contact '$(CONTACT)')
-endif
+	$(BIN)/python examples/demo.py $(if $(URL),'$(URL)' '$(CONTACT)')
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -32,7 +32,7 @@ Seeds may be added while a crawl runs: the frontier looks into the inbox all the
 
 @click.command("seed", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES)
 @click.argument("urls", metavar="[URL]...", nargs=-1)
-@click.option("--sitemaps", is_flag=True, help="Also queue /sitemap.xml of each host.")
+@click.option("--sitemaps", is_flag=True, envvar="CRAWLTOOL_SITEMAPS", help="Also queue /sitemap.xml of each host.")
 @use("dir", "input", "output", "strict")
 @click.pass_context
 def command(
