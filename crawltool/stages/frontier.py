@@ -63,15 +63,17 @@ class FrontierStage:
         self.lock = hold(settings.dir)
         note = read_note(self.lock.read())
         self.clock: Clock = from_note(note)
-        self.run_number = note.run + 1
-        self.lock.write(self.clock.note(self.run_number, os.getpid()))
         self.db = CrawlDb(settings.dir / "frontier.db")
+        # Both are asked: a lock file that was lost must not give lease ids a second time.
+        self.run_number = max(note.run, int(self.db.get(Table.META, b"run") or b"0")) + 1
+        self.lock.write(self.clock.note(self.run_number, os.getpid()))
         self.log = CrawlLog(settings.dir / "outcomes")
         self.core = Frontier(self.db, settings.policy, settings.bounds, Scope(settings.scope))
         self.inputs = Inputs(source, inbox)
         self.waiting = trio.CancelScope()
         self.outgoing: deque[bytes] = deque()
         self.has_outgoing = trio.Event()
+        self.is_closed = trio.Event()  # the output
         self.releasing = True
         self.complete = False  # a spool of targets is over for good
         self.why_stopped: Unfinished | None = None
@@ -90,6 +92,8 @@ class FrontierStage:
                 nursery.start_soon(self._heed_signals)
                 nursery.start_soon(self._tell)
                 await self._loop()
+                with trio.move_on_after(limits.GRACE_S):
+                    await self.is_closed.wait()
                 nursery.cancel_scope.cancel()
         finally:
             self._stop()
@@ -152,6 +156,7 @@ class FrontierStage:
             if not self.outgoing:
                 if not self.releasing:
                     await self.sink.aclose(end=self.complete)
+                    self.is_closed.set()
                     return
                 self.has_outgoing = trio.Event()
                 await self.has_outgoing.wait()

@@ -1,8 +1,8 @@
 """The crawl database: what the frontier knows, kept in RocksDB so that it survives kill -9 at any byte.
 
-One write batch per turn, synced before targets leave (law 1). It answers core/workbench.Port: reads see what was committed; a
-sieve in front says which keys are certainly new (law 7). stages/frontier owns it; `CrawlDb.look` opens it for questions only, also
-while a crawl runs. The door of rocksdict.
+One write batch per turn, synced before targets leave (law 1). It answers core/workbench.Port: reads see what was committed;
+a sieve in front says which keys are certainly new (law 7). stages/frontier owns it; `CrawlDb.look` opens it for questions only,
+also while a crawl runs. The door of rocksdict.
 """
 
 from __future__ import annotations

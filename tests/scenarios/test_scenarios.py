@@ -3,7 +3,8 @@
 `pytest tests/scenarios --rewrite` writes the traces anew; commit such a diff only if you understand every line of it.
 
 Commands, one a line: `policy delay_s=1 per_host=2 …` · `bounds max_depth=2 …` · `now +S` · `seed URL…` (the operator's inbox) ·
-`candidate URL[@DEPTH][!PRIORITY]…` · `outcome LEASE VERDICT key=value…` (url and kind are the lease's) · `turn room=N` · `restart void|keep`.
+`candidate URL[@DEPTH][!PRIORITY]…` ·
+`outcome LEASE VERDICT key=value…` (url and kind are the lease's) · `turn room=N` · `restart void|keep`.
 """
 
 from __future__ import annotations
