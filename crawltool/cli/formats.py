@@ -49,7 +49,7 @@ def fields(struct: type[Any]) -> list[str]:
             name, kind, default, meaning = match.groups()
             facts = [meaning[0].upper() + meaning[1:] + ("" if meaning.endswith((".", "…")) else ".")] if meaning else []
             facts += [f"Default: {default}."] if default not in (None, "None") else []
-            lines += roff.term(f"{roff.bold(name.rstrip('_'))} {roff.italic(_kind(kind))}", " ".join(facts) or "\\&")
+            lines += roff.term(f"{roff.bold(name.rstrip('_'))} {roff.italic(_kind(kind))}", " ".join(facts))
     return lines
 
 
