@@ -45,7 +45,7 @@ def told(records: list[dict[str, Any]], names: dict[str, str]) -> None:
     print("\nHost                     pages  redirects  not found  copies  nearly the same")
     hosts: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
-        if record["kind"] in ("page", "sitemap"):
+        if record.get("kind", "page") in ("page", "sitemap"):
             counts = hosts[urlsplit(record["url"]).netloc]
             counts[record["verdict"]] += 1
             counts[(record.get("dup") or {}).get("kind", "")] += 1
@@ -79,7 +79,7 @@ def where(records: list[dict[str, Any]]) -> None:
     print("\nNot asked for: " + (", ".join(f"{reason} {count}" for reason, count in refused().items()) or "nothing"))
     print("Archives: " + ", ".join(f"{path} ({path.stat().st_size // 1024} KiB)" for path in archives))
     print(f"Text and metadata, a row per distinct page: {CRAWL / 'pages'}/    Every exchange: {CRAWL / 'outcomes'}/")
-    page = next((record for record in records if record["kind"] == "page" and record["verdict"] == "ok"), None)
+    page = next((record for record in records if record.get("kind", "page") == "page" and record["verdict"] == "ok"), None)
     print("\nLook further:")
     print(f"  crawltool log -C {CRAWL} --json | head -3")
     if page is not None:

@@ -176,10 +176,9 @@ def test_bad_seed_lines_are_counted_and_the_rest_is_crawled(tmp_path: Path) -> N
 
 
 def test_a_reader_that_goes_away_ends_a_stage_by_sigpipe(tmp_path: Path) -> None:
-    tool(tmp_path, "init", "-C", "c", *CONTACT, cwd=tmp_path)
     lines = "".join(f"http://site{number}.test/\n" for number in range(200_000))
     process = subprocess.Popen(
-        [*COMMAND, "seed", "-C", "c"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [*COMMAND, "seed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=environment(tmp_path), cwd=tmp_path, text=True,
     )  # fmt: skip
     assert process.stdout is not None and process.stdin is not None

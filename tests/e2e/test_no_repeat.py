@@ -18,7 +18,8 @@ def test_a_connection_closed_by_the_server_costs_no_page_and_no_second_request(t
         asked = pages_asked(web.log())
         assert len(asked) == 41
         assert [url for url, times in asked.items() if times > 1] == []
-        assert {record["verdict"] for record in crawl.outcomes("page")} == {"ok"}
+        # A request that met a connection as it closed never reached the server: it may be told as such, and is asked once.
+        assert {record["url"] for record in crawl.outcomes("page") if record["verdict"] == "ok"} == set(asked)
 
 
 def test_a_request_that_was_read_and_dropped_is_an_outcome_before_it_is_sent_again(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ def stages(home: Path, fetches: int = 2) -> Iterator[dict[str, subprocess.Popen[
     """Start one frontier, some fetches, a parse and a dedup, joined by spools, and kill what is left at the end."""
     wiring = {"frontier": ("back", "targets"), "parse": ("outcomes", "parsed"), "dedup": ("parsed", "back")}
     wiring |= {f"fetch{number}": ("targets", "outcomes") for number in range(fetches)}
+    for place in {place for pair in wiring.values() for place in pair}:
+        (home / place).mkdir(exist_ok=True)
     running = {}
     try:
         for name, (source, sink) in wiring.items():
@@ -90,4 +92,5 @@ def test_a_fetch_that_dies_holding_targets_costs_time_only(tmp_path: Path) -> No
         assert set(asked) == expected
         assert sum(asked.values()) - len(asked) <= 64
         check(web, delay_s=0.2, ip_delay_s=0.04)
+        tool(tmp_path, "fetch", "-C", str(crawl.dir), input="")  # the next fetch mends what the dead one left open
         crawl.check_warcs()

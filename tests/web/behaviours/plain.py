@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.web.answers import Answer, Handler, Request, Site, behaviour, redirect, text
-from tests.web.prose import html
+from tests.web.prose import html, prose
 
 ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /*?print=\nAllow: /private/open.html\n"
 
@@ -26,11 +26,9 @@ def plain(site: Site, pages: int = 300, robots: str = "yes", words: int = 80) ->
     """A site of N pages: tree and cross links, 404s, redirects, queries, a disallowed section."""
 
     def page(n: int) -> Answer | None:
-        return (
-            Answer(html(f"Page {n} of {site.name}", plain_links(n, pages), None if words == 80 else "lorem " * words))
-            if 0 <= n < pages
-            else None
-        )
+        if not 0 <= n < pages:
+            return None
+        return Answer(html(f"Page {n} of {site.name}", plain_links(n, pages), prose(f"{site.name} {n}", words)))
 
     def answer(request: Request) -> Answer | None:
         path = request.path
