@@ -1,6 +1,6 @@
 # make demo    crawl a miniature web on this machine; make demo URL=https://… CONTACT=you@… crawls a real site
 # make test    everything but bench and long simulations     make check   the quick part: lint, types, rooms, manual
-# make man     write man/ from the command line's own words  make sim, make crash, make bench   see tests/README.md
+# make man     write man/ from the command line's own words  make sim SEED=7, make crash, make bench
 #
 # Needs Python >= 3.11 and a package index. All that is installed goes into .venv.
 
@@ -18,17 +18,18 @@ JOBS ?= 2
 
 # One stamp for each set of packages: a changed pyproject.toml installs again.
 $(VENV)/.run: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 $(VENV)/.test: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ $(VENV)/.run
 
 demo: $(VENV)/.run
 	$(BIN)/python examples/demo.py $(if $(URL),'$(URL)' '$(CONTACT)')
+	@echo "(crawltool is $(BIN)/crawltool here)"
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -27,8 +27,8 @@ LISTED = 12  # hosts or reasons named in the summary
 class Status(msgspec.Struct):
     """The part of status.json that is shown; it is written by the frontier each second."""
 
-    pages: int = 0
-    ok_pages: int = 0
+    pages: int = 0  # page exchanges that got a status, what --max-pages counts
+    ok_pages: int = 0  # those that gave a page
     bytes: int = 0
     queued: int = 0
     leased: int = 0
@@ -59,7 +59,7 @@ def read(directory: Path) -> Status:
 def line(status: Status, rate: float) -> str:
     """Say where the crawl is, in one line. rate: pages a second, of late."""
     errors = sum(status.failed.values())
-    parts = [f"{status.pages:,} pages", f"{rate:.1f}/s", spoken_size(status.bytes), f"{status.queued:,} queued"]
+    parts = [f"{status.ok_pages:,} pages", f"{rate:.1f}/s", spoken_size(status.bytes), f"{status.queued:,} queued"]
     if errors:
         worst = ", ".join(f"{name} {count:,}" for name, count in largest(status.failed, 3))
         parts.append(f"{errors:,} failed ({worst})")
@@ -111,7 +111,7 @@ class Progress:
         if now < self._next_at:
             return
         status = read(self._directory)
-        shown = line(status, self._rate(now, status.pages))
+        shown = line(status, self._rate(now, status.ok_pages))
         if self._live is not None:
             from rich.text import Text
 
@@ -119,7 +119,7 @@ class Progress:
             self._live.update(Text(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
         else:
             self._next_at = now + PLAIN_EVERY_S
-            self._voice.say(shown, pages=status.pages, queued=status.queued, failed=status.failed)
+            self._voice.say(shown, pages=status.ok_pages, queued=status.queued, failed=status.failed)
 
     def _rate(self, now: float, pages: int) -> float:
         """Give pages a second over the last RATE_OVER_S."""
@@ -135,7 +135,7 @@ def opening(hosts: int, params: Mapping[str, Any], before: Status) -> str:
     rest_s, slots = params["delay"], params["per_host"]
     pace_s = rest_s / slots
     if before.queued:
-        took = f"{before.pages:,} pages are here and {before.queued:,} URLs queued"
+        took = f"{before.ok_pages:,} pages are here and {before.queued:,} URLs queued"
         return f"resuming: {took}, about {spoken_duration(before.expected_s)} for these at the present pace"
     hosts, pages = max(hosts, 1), params["max_pages"] or 1000
     said = f"{hosts:,} host{'s' if hosts > 1 else ''} to begin with"
@@ -148,10 +148,13 @@ def opening(hosts: int, params: Mapping[str, Any], before: Status) -> str:
     return said
 
 
-def closing(status: Status, took_s: float, pages_before: int) -> str:
-    """Give the one-line summary."""
-    fresh = status.pages - pages_before
-    parts = [f"{status.pages:,} pages" + (f" ({fresh:,} in this run)" if pages_before else ""), spoken_size(status.bytes)]
+def closing(status: Status, took_s: float, asked_before: int) -> str:
+    """Give the one-line summary. asked_before: page exchanges of earlier runs."""
+    fresh = status.pages - asked_before
+    parts = [
+        f"{status.ok_pages:,} pages" + (f" ({fresh:,} asked for in this run)" if asked_before else ""),
+        spoken_size(status.bytes),
+    ]
     parts.append(spoken_duration(took_s))
     for word, counts in (("failed", status.failed), ("refused", status.refused)):
         if counts:

@@ -120,7 +120,8 @@ def sentences(told: dict[str, Any], history: list[Row]) -> Iterator[str]:
     robots = told.get("robots")
     if isinstance(robots, dict):
         when = _when(robots["fetched_at"]) if robots.get("fetched_at") else "never"
-        yield f"  robots.txt: {robots['availability']}, {robots['rules']} rules for us, fetched {when}"
+        known = f"{robots['rules']} rules for us" if robots["rules"] else robots["availability"]
+        yield f"  robots.txt: {known}, asked for {when}"
     for row in history:
         yield "  " + _exchange_sentence(row)
 

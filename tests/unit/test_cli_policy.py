@@ -86,7 +86,8 @@ def test_the_defaults_are_those_of_the_design(run: Run) -> None:
     }
     expected |= {"max_rest": 900, "retries": 3, "concurrency": 500, "timeout_connect": 10, "timeout_first_byte": 20}
     expected |= {"timeout_total": 120, "max_body": 10 * 2**20, "types": "html,xml,text,json,feed,pdf", "lease": 600, "grace": 8}
-    expected |= {"parse_bytes": 10 * 2**20, "max_depth": 16, "max_pages_host": 10_000, "max_queued_host": 1_000_000, "max_url": 2048}
+    expected |= {"parse_bytes": 10 * 2**20, "max_depth": 16, "max_pages_host": 10_000}
+    expected |= {"max_queued_host": 1_000_000, "max_url": 2048}
     expected |= {
         "scope": "host",
         "max_pages": None,
