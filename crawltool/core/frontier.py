@@ -81,9 +81,10 @@ class Frontier:
         if book.port.get(Table.META, b"run") is not None:  # an exchange of the last run may have ended just now
             book.addresses_from = now + book.policy.address_delay_s
         book.load_meta()
+        longer_s = self._longer_delay()
         self.admission.scope.restore([key[6:].decode() for key, _ in self._all(Table.META, b"scope:", b"scope;")])
         leases = {key.decode(): rows.lease_of(value) for key, value in self._all(Table.LEASES)}
-        self._load_hosts(leases, now)
+        self._load_hosts(leases, now, longer_s)
         self._load_waiting(now)
         self._load_leases(leases, now, void_leases)
         self._revive()
@@ -100,15 +101,24 @@ class Frontier:
             yield from part
             start = part[-1][0] + b"\0"
 
-    def _load_hosts(self, leases: dict[str, Lease], now: float) -> None:
+    def _longer_delay(self) -> float:
+        """Tell by how much --delay is longer than in the last run: the stored times were made with that one."""
+        delay_s, before = self.book.policy.delay_s, self.book.port.get(Table.META, b"delay")
+        self.book.put(Table.META, b"delay", b"%r" % delay_s)
+        return max(delay_s - float(before), 0.0) if before is not None else 0.0
+
+    def _load_hosts(self, leases: dict[str, Lease], now: float, longer_s: float) -> None:
         """Hold the hosts that have a queue, a lease or a rest; the others are read when they are met."""
         taken = Counter(lease.host for lease in leases.values() if lease.address is not None)
         asking = {lease.host for lease in leases.values() if lease.address is None}
         for key, value in self._all(Table.HOSTS):
             name, row = key.decode(), rows.host_row_of(value)
-            lasts = max([row.rest_until, *row.slots]) + self.book.policy.delay_s > now
-            if row.queued or lasts or name in taken or name in asking:
+            row.slots, row.rest_s = [at + longer_s for at in row.slots], row.rest_s + longer_s
+            rests = max([row.rest_until, *row.slots]) > now
+            if row.queued or rests or name in taken or name in asking:
                 host = self.book.remember(name, row, taken[name])
+                if longer_s > 0:
+                    self.book.touch(host)
                 if host.state is State.RESOLVING and name not in asking:
                     host.meet(Fact.NOT_RESOLVED)
 
@@ -168,7 +178,7 @@ class Frontier:
     def turn(self, events: Sequence[Event], now: float, room: int, *, caught_up_at: float | None = None) -> Turn:
         """Apply what came, then say what to save and what may leave.
 
-        room: how many targets may leave. caught_up_at: all input that was readable then has been read; leases that ran
+        room: how many leases may be out; what this turn's events end makes room for its targets. caught_up_at: all input that was readable then has been read; leases that ran
         out before it expire (None: now).
         """
         book = self.book
@@ -181,7 +191,7 @@ class Frontier:
         self.settling.expire(min(now, caught_up_at if caught_up_at is not None else now))
         self._wake_waiting(now)
         drain_closing(book, now)
-        targets = self.release.targets(now, room) if room > 0 else []
+        targets = self.release.targets(now, room - len(book.leases))
         news, self.admission.news = self.admission.news, []
         save = book.finish()
         book.ledger.check()
@@ -189,7 +199,7 @@ class Frontier:
         return Turn(
             save,
             targets,
-            self._wakeup(next_at, now, room - len(targets)),
+            self._wakeup(next_at, now, room - len(book.leases)),
             self._is_idle(next_at),
             next_at,
             self.release.limit,

@@ -29,7 +29,8 @@ def give_slots(book: Book, lease: Lease, next_at: float, ip_next_at: float, rest
 
 def give_slots_rested(book: Book, lease: Lease, now: float) -> Host:
     """Give the slots of a lease back whose exchange nobody tells of: it may end just now."""
-    return give_slots(book, lease, now + lease.rest_s, now + book.policy.address_delay_s, lease.rest_s)
+    rest_s = max(lease.rest_s, book.policy.delay_s)  # the lease may be of a run with a shorter --delay
+    return give_slots(book, lease, now + rest_s, now + book.policy.address_delay_s, rest_s)
 
 
 def crawl_delay(book: Book, url: str) -> float:
@@ -54,11 +55,12 @@ def trouble(book: Book, host: Host, released_at: float, now: float, retry_after_
         row.streak += 1
         row.failed_at = now
     book.touch(host)
-    if row.streak >= limits.HOST_FAILURES_MAX:
+    is_hopeless = row.streak >= limits.HOST_FAILURES_MAX
+    if retry_after_s is not None or not is_hopeless:  # a closed host is asked at once by the next run, unless it said when
+        length_s = politeness.busy_rest(book.policy, retry_after_s, row.streak, spread_of(host.name, row.streak))
+        host.rest_until(now + length_s, length_s)
+    if is_hopeless:
         close(book, host, reason)
-        return
-    length_s = politeness.busy_rest(book.policy, retry_after_s, row.streak, spread_of(host.name, row.streak))
-    host.rest_until(now + length_s, length_s)
 
 
 def server_error(book: Book, host: Host, now: float) -> None:

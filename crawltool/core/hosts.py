@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from math import inf
 
-from crawltool.core.politeness import Policy, Slots
+from crawltool.core.politeness import Slots
 from crawltool.core.queue import HostQueue
 from crawltool.core.rows import HostRow
 
@@ -136,18 +136,17 @@ def is_literal(name: str) -> bool:
     return name.startswith("[") or (name.replace(".", "").isdigit() and name.count(".") == 3)
 
 
-def restored_slots(row: HostRow, policy: Policy, taken: int, now: float) -> Slots:
+def restored_slots(row: HostRow, count: int, taken: int, now: float) -> Slots:
     """Give a host's clocks after a restart: no stored rest exceeds its recorded length, counted from now.
 
     `taken` slots are held by leases that still run. Where slots became fewer the latest times stay; where they became
-    more the new ones wait as long as the others. The stored times are those of the old --delay: under a longer one they
-    move by it.
+    more the new ones wait as long as the others.
     """
-    wanted = max(policy.per_host - taken, 0)
-    longer_s = policy.delay_s if policy.delay_s > row.rest_s else 0.0
-    latest = now + max(row.rest_s, longer_s)
-    times = [min(at + longer_s, latest) for at in sorted(row.slots)]
-    times = times[max(len(times) - wanted, 0) :]
+    wanted = max(count - taken, 0)
+    latest = now + row.rest_s
+    times = [min(at, latest) for at in sorted(row.slots)]
+    fewer = max(len(times) - wanted, 0)
+    floor, times = max(times[:fewer], default=0.0), times[fewer:]
     while len(times) < wanted:
         times.append(max(times, default=latest if row.rest_s else 0.0))
-    return Slots(policy.per_host, times, taken)
+    return Slots(count, times, taken, floor)

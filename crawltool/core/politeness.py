@@ -49,6 +49,7 @@ class Slots:
     count: int
     free: list[float] = field(default_factory=list)
     taken: int = 0
+    floor: float = 0.0  # the latest time of the slots that there are no more
 
     @classmethod
     def all_free(cls, count: int, at: float = 0.0) -> Slots:
@@ -68,15 +69,15 @@ class Slots:
         """Take a slot for a lease of an earlier run; where slots became fewer there may be none left."""
         self.taken += 1
         if len(self.free) + self.taken > self.count and self.free:
-            heapq.heappop(self.free)
+            self.floor = max(self.floor, heapq.heappop(self.free))
 
     def give(self, next_at: float) -> None:
         """Give a slot back with its next time. Where slots became fewer, the latest times stay."""
         self.taken -= 1
         if len(self.free) + self.taken < self.count:
-            heapq.heappush(self.free, next_at)
-        elif self.free:
-            heapq.heappushpop(self.free, next_at)
+            heapq.heappush(self.free, max(next_at, self.floor))
+        else:
+            self.floor = max(self.floor, heapq.heappushpop(self.free, next_at))
 
     def latest(self) -> float:
         """Tell when all free slots may be used."""

@@ -33,7 +33,7 @@ class Release:
         out: list[bytes] = []
         self.judged = 0
         self.limit = self._limit_reached()
-        if self.limit is not None:
+        if self.limit is not None or room <= 0:
             return out
         self._ask_addresses(out, now, room)
         while len(out) < room and self.judged < JUDGED_PER_TURN:

@@ -158,8 +158,7 @@ class Settling:
         if kind == "unreachable":
             return self._robots_unreachable(outcome, lease, host, now)
         host.row.streak = 0
-        found = outcome.robots or records.Robots()
-        fetched_at = outcome.fetched_at if outcome.fetched_at is not None and outcome.fetched_at <= now else now
+        found, fetched_at = outcome.robots or records.Robots(), fetched(outcome, now)
         expires_at = politeness.robots_expiry(book.policy, fetched_at, found.max_age_s)
         rules = found.rules if kind == "rules" else []
         row = RobotsRow(kind, fetched_at, expires_at, rules, found.crawl_delay_s, 0, book.run)
@@ -199,9 +198,10 @@ class Settling:
             hosting.robots_failed(self.book, authority, outcome.reason or "redirect without a usable Location", now)
         elif hops > limits.ROBOTS_HOPS_MAX:
             # RFC 9309 section 2.3.1.2: after five redirects the file may be taken as unavailable.
-            expires_at = politeness.robots_expiry(book.policy, now, None)
+            at = fetched(outcome, now)
+            expires_at = politeness.robots_expiry(book.policy, at, None)
             hosting.robots_known(
-                self.book, authority, RobotsRow("allow_all", now, expires_at, run=book.run, reason="too many redirects")
+                self.book, authority, RobotsRow("allow_all", at, expires_at, run=book.run, reason="too many redirects")
             )
         else:
             entry = Entry(url.href, kind="robots", hops=hops, for_=authority, first_seen_at=now, via=outcome.url)
@@ -355,6 +355,11 @@ class Settling:
             return found_in(outcome, Entry(outcome.url, depth=max(outcome.depth, 0), hops=max(outcome.hops, 0)))
         self._count(outcome, host)
         return self._settle_page(outcome, entry, host, now)
+
+
+def fetched(outcome: records.Outcome, now: float) -> float:
+    """Tell when an exchange began; a confused clock does not make what it brought younger than it is."""
+    return outcome.fetched_at if outcome.fetched_at is not None and outcome.fetched_at <= now else now
 
 
 def second_offer(entry: Entry) -> Offer:

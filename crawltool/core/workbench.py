@@ -76,7 +76,7 @@ class Workbench:
         renew(row, self.now)
         prefix = rows.queue_prefix(row.number)
         queue = HostQueue(prefix, row.bound or prefix, more=row.queued > 0)
-        host = Host(name, row, queue, restored_slots(row, self.policy, taken, self.now))
+        host = Host(name, row, queue, restored_slots(row, self.policy.per_host, taken, self.now))
         self.hosts[name] = host
         if host.state is State.CLOSED and row.closed_run != self.run:
             host.meet(Fact.REVIVED)

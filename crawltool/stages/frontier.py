@@ -237,7 +237,7 @@ class FrontierStage:
         for batch in batches:
             if batch.name is None or self.db.get(Table.META, applied_key(batch.name)) is None:
                 events += self._events(batch)
-        room = self.settings.room - self.core.leases_out if self.releasing else 0
+        room = self.settings.room if self.releasing else 0
         turn = self.core.turn(events, now, room, caught_up_at=now if self.caught_up else -inf)
         turn.save += [(Table.META, applied_key(batch.name), b"1") for batch in batches if batch.name is not None]
         if turn.save:

@@ -1,121 +1,239 @@
-"""One simulated crawl: the pure frontier, a dict store and a simulated fetcher, with the laws checked after every step."""
+"""One simulated crawl: the pure frontier, a dict store, simulated fetchers, crashes between any two steps."""
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from crawltool import records
+from crawltool.core import queue
 from crawltool.core.admission import Bounds
-from crawltool.core.frontier import Event, Frontier
+from crawltool.core.frontier import Event, Frontier, Turn
 from crawltool.core.politeness import Policy
+from crawltool.core.rows import Table
 from crawltool.core.scope import Scope, ScopeRules
+from tests.sim import laws
+from tests.sim.fetchers import Fetchers
 from tests.sim.store import DictStore
-from tests.sim.world import Fetcher, World
+from tests.sim.world import World
 
-STEPS_MAX = 200_000
-EPSILON = 1e-6
+STEPS_MAX = 60_000
+TURNS_AT_ONCE_MAX = 2000  # at one instant
+NO_BOUNDS = Bounds(max_depth=None)
+CRASHES_MAX = 40  # a crawl that is killed in every run makes no way
 
 
-@dataclass
-class Result:
-    """What a simulated crawl did."""
+@dataclass(frozen=True)
+class Plan:
+    """What happens in one simulated crawl."""
 
-    fetched: dict[str, int]
-    frontier: Frontier
-    steps: int
-    crashes: int
-    now: float
+    policy: Policy
+    bounds: Bounds = NO_BOUNDS
+    faults: float = 0.0
+    crash_share: float = 0.0
+    spool: bool = False  # leases outlive the frontier, fetchers die one by one
+    fetchers: int = 1
+    room: int = 20
+    held: int = 64  # queue entries in memory
+    policies_change: bool = False
+    clock_steps: bool = False
+    sure: bool = False  # only hosts that are fetched whole
+
+    @classmethod
+    def of(cls, seed: int) -> Plan:
+        """Draw a plan."""
+        rng = random.Random(f"plan {seed}")
+        policy = Policy(
+            delay_s=rng.choice([0.0, 0.5, 1.0]),
+            delay_factor=rng.choice([0, 10]),
+            per_host=rng.choice([1, 1, 2, 4]),
+            per_ip=rng.choice([None, None, 1, 3]),
+            backoff_s=rng.choice([0.1, 2.0]),
+            robots_ttl_s=rng.choice([5.0, 60.0, 14_400.0]),
+            lease_s=30.0,
+        )
+        bounds = NO_BOUNDS
+        if rng.random() < 0.25:
+            bounds = Bounds(
+                max_pages=rng.choice([None, 5, 30]), max_pages_host=rng.choice([None, 2, 7]), max_depth=rng.choice([16, 2])
+            )
+        return cls(
+            policy,
+            bounds,
+            faults=rng.choice([0.0, 0.02, 0.05]),
+            crash_share=rng.choice([0.0, 0.01, 0.05]),
+            spool=rng.random() < 0.4,
+            fetchers=rng.choice([1, 1, 2, 3]),
+            room=rng.choice([1, 3, 20, 20, 100]),
+            held=rng.choice([1, 2, 64]),
+            policies_change=rng.random() < 0.3,
+            clock_steps=rng.random() < 0.3,
+        )
 
 
 class SimCrawl:
     """Drives one seed to its end."""
 
-    def __init__(
-        self, seed: int, *, faults: bool = True, crash_share: float = 0.0, policy: Policy | None = None, room: int = 20
-    ) -> None:
-        self.rng = random.Random(seed * 7919 + 1)
-        self.world = World.make(seed)
-        self.policy = policy or Policy(
-            per_host=self.rng.choice([1, 1, 2]), backoff_s=0.5, lease_s=30.0, delay_factor=self.rng.choice([0, 10])
-        )
-        self.fetcher = Fetcher(self.world, self.rng, faults=faults)
-        self.crash_share = crash_share
-        self.room = room
-        self.store = DictStore()
-        self.now = 1_000_000.0
-        self.run_number = 0
-        self.crashes = 0
+    def __init__(self, seed: int, plan: Plan, store: DictStore | None = None) -> None:
+        self.plan, self.policy = plan, plan.policy
+        self.rng = random.Random(f"crawl {seed}")
+        self.world = World.make(seed, sure=plan.sure)
+        self.now = self.began = 100_000_000.0
+        self.fetchers = Fetchers(self.world, self.rng, plan.faults, plan.fetchers, began=self.now)
+        self.store = store or DictStore()
+        self.rules = laws.Rules(plan.policy.robots_ttl_s)
+        self.live: set[str] = set()  # leases that were out when this turn began
+        self.asked_for: dict[str, str] = {}  # robots lease -> authority
+        self.quiet: dict[str, float] = {}  # host -> asked for no request before then
+        self.digest = hashlib.sha256()
+        self.crashes = self.steps = 0
+        self.seeds = [self.world.url(self.world.hosts["h0.test"], 0)]
+        self.inbox = [Event(records.Candidate(url=url, source="seed"), b"", operator=True) for url in self.seeds]
+        self.again: list[Event] = []  # read, not committed, and still in the spool
         self.frontier = self._start(void=True)
-        self.inbox = [self._seed()]
 
-    def _seed(self) -> records.Candidate:
-        return records.Candidate(url=self.world.url(self.world.hosts["h0.test"], 0), source="seed")
+    @property
+    def clock(self) -> float:
+        return self.now + self.fetchers.offset
 
     def _start(self, *, void: bool) -> Frontier:
-        self.run_number += 1
-        frontier = Frontier(self.store, self.policy, Bounds(), Scope(ScopeRules("all")))
-        self.store.commit(frontier.start(self.run_number, self.now, void_leases=void))
+        self.fetchers.run += 1
+        frontier = Frontier(self.store, self.policy, self.plan.bounds, Scope(ScopeRules("all")))
+        self._commit(frontier.start(self.fetchers.run, self.clock, void_leases=void))
+        laws.check_store(self.store)
+        laws.check_ledger(frontier, self.store)
         return frontier
 
-    def run(self) -> Result:
-        for step in range(STEPS_MAX):
-            events = [Event(c, b"", operator=True) for c in self.inbox]
-            events += [Event(o, records.encode(o)) for o in self.fetcher.landed(self.now)]
-            self.inbox = []
-            turn = self.frontier.turn(events, self.now, self.room - self.frontier.leases_out)
-            if self.rng.random() < self.crash_share:
-                self._crash(saved=self.rng.random() < 0.5, turn=turn, events=events)
+    def _commit(self, save: list[tuple[Table, bytes, bytes | None]]) -> None:
+        self.digest.update(repr(save).encode())
+        self.store.commit(save)
+
+    def run(self) -> SimCrawl:
+        """Run to the end; the result is this crawl."""
+        before, queue.HELD = queue.HELD, self.plan.held
+        try:
+            self._run()
+        finally:
+            queue.HELD = before
+        return self
+
+    def _run(self) -> None:
+        at_once = 0
+        for self.steps in range(STEPS_MAX):
+            events = self.inbox + self.again + [Event(o, records.encode(o)) for o in self.fetchers.landed(self.now)]
+            self.inbox, self.again = [], []
+            self.live = set(self.frontier.book.leases)
+            turn = self.frontier.turn(events, self.clock, self.plan.room)
+            if self._strikes():
+                self._crash(turn, events)
                 continue
-            self.store.commit(turn.save)
-            for line in turn.targets:
-                target = records.decode(line)
-                assert isinstance(target, records.Target)
-                self.fetcher.send(target, self.now)
-            self.check()
-            if turn.idle:
-                return Result(self.fetcher.fetched, self.frontier, step, self.crashes, self.now)
-            self.now = max(self.now + 1e-4, min(turn.wakeup, self.fetcher.air[0][0] if self.fetcher.air else inf))
-            assert self.now < inf, "the crawl stands still"
-        raise AssertionError("the crawl does not end")
+            self._commit(turn.save)
+            self._note(events)
+            self._send(turn.targets)
+            laws.check_step(self.frontier, turn)
+            if turn.idle and not self.fetchers.todo:
+                return
+            wakeup = inf if turn.idle else self.now + max(turn.wakeup - self.clock, 0.0)
+            if turn.wakeup > self.clock:
+                wakeup += 1e-6  # what the conversion between the clocks loses
+            then = min(wakeup, self.fetchers.next_at())
+            assert then < inf, "law 11: the crawl stands still"
+            is_nothing_done = not events and not turn.save and not turn.targets
+            assert then > self.now or not is_nothing_done, "a busy loop: called again at once, after nothing was done"
+            at_once = at_once + 1 if then <= self.now else 0
+            assert at_once < TURNS_AT_ONCE_MAX, "law 11: no end at one instant"
+            self.now = max(self.now, then)
+            if self.rng.random() < 0.002 and self.plan.faults:
+                self.now += 50.0  # SIGSTOP of all
+        raise AssertionError(f"law 11: the crawl does not end: {self.frontier.book.ledger}")
 
-    def _crash(self, *, saved: bool, turn: object, events: list[Event]) -> None:
-        """kill -9 of the whole group: what was committed stays, what was in the air is gone; outcomes on the way too."""
+    def _send(self, targets: list[bytes]) -> None:
+        for line in targets:
+            target = records.decode(line)
+            assert isinstance(target, records.Target)
+            laws.check_lease(self.frontier, self.store, target)
+            if target.kind == "robots":
+                assert target.for_ is not None
+                self.asked_for[target.lease] = target.for_
+            elif target.kind == "page":
+                self.rules.judge(target, self.now)
+            if target.kind != "address":
+                name = target.url.split("/")[2]
+                assert self.quiet.get(name, 0.0) <= self.now + 1e-6, f"law 5: {name} asked for a rest"
+            self.fetchers.send(target, self.now, self.policy)
+
+    def _note(self, events: list[Event]) -> None:
+        """What the frontier knows from now on."""
+        for event in events:
+            outcome = event.record
+            if not isinstance(outcome, records.Outcome) or outcome.fetched_at is None:
+                continue
+            if outcome.kind == "robots" and outcome.lease in self.live:
+                began = outcome.fetched_at - self.fetchers.offset
+                self.rules.tell(outcome, self.asked_for[outcome.lease], began)
+            if outcome.verdict == "busy" and outcome.retry_after_s:
+                name = outcome.url.split("/")[2]
+                self.quiet[name] = max(self.quiet.get(name, 0.0), self.now + outcome.retry_after_s)
+
+    # --- crashes ---
+
+    def _strikes(self) -> bool:
+        return self.crashes < CRASHES_MAX and self.rng.random() < self.plan.crash_share
+
+    def _crash(self, turn: Turn, events: list[Event]) -> None:
+        """kill -9 before the commit, after it, or while targets leave; of the group, of the frontier, or of a fetcher."""
         self.crashes += 1
-        if saved:
-            self.store.commit(turn.save)  # type: ignore[attr-defined]
+        when = self.rng.choice(["before", "committed", "leaving"])
+        if when == "before":
+            self.inbox = [e for e in events if e.operator]
+            self.again = [e for e in events if not e.operator] if self.plan.spool else []
         else:
-            self.inbox = [e.record for e in events if e.operator]  # type: ignore[misc]
-        self.fetcher.air.clear()
-        self.now += self.rng.random()
-        self.frontier = self._start(void=True)
+            self._commit(turn.save)
+            self._note(events)
+            sent = len(turn.targets) if when == "leaving" else 0
+            self._send(turn.targets[: self.rng.randrange(sent + 1)])
+        if self.plan.spool:
+            if self.rng.random() < 0.5:
+                self.fetchers.kill(self.now, self.rng.randrange(self.fetchers.count), outcomes_too=False)
+        else:
+            self.fetchers.kill(self.now, None, outcomes_too=True)
+        self._restart()
 
-    def check(self) -> None:
-        """The laws that hold at every instant."""
+    def _restart(self) -> None:
+        self.now += self.rng.choice([0.0, 0.01, self.rng.random(), 20.0])
+        if self.plan.clock_steps and not self.plan.spool:
+            back_s = self.rng.choice([0.0, 10.0, 100_000.0])
+            self.fetchers.offset -= back_s
+            self.rules.set_back(back_s)
+        if self.plan.policies_change:
+            self.policy = replace(
+                self.policy, per_host=self.rng.choice([1, 2, 4]), per_ip=self.rng.choice([None, 1, 3]), delay_s=self.rng.random()
+            )
+        self.frontier = self._start(void=not self.plan.spool)
+
+    # --- the end ---
+
+    def check_end(self) -> None:
+        """Nothing is lost, the sums match, and nothing is kept in memory for nothing."""
+        laws.check_store(self.store)
+        laws.check_ledger(self.frontier, self.store)
+        laws.check_nothing_lost(self.store, self.world, self.seeds)
+        self._check_limits()
+        if self.plan.bounds == NO_BOUNDS:
+            lost = self.world.reachable() - set(self.fetchers.fetched)
+            assert not lost, f"not fetched: {sorted(lost)[:5]}, {self.frontier.book.ledger}"
+            self._check_memory()
+
+    def _check_limits(self) -> None:
+        bounds, ledger = self.plan.bounds, self.frontier.book.ledger
+        assert bounds.max_pages is None or ledger.pages <= bounds.max_pages + ledger.late, ledger
+
+    def _check_memory(self) -> None:
         book = self.frontier.book
-        book.ledger.check()
-        per_host: dict[str, int] = defaultdict(int)
-        per_address: dict[str, int] = defaultdict(int)
-        for lease in book.leases.values():
-            if lease.address is not None:
-                per_host[lease.host] += 1
-                per_address[lease.address] += 1
-        assert all(n <= self.policy.per_host for n in per_host.values()), per_host
-        assert all(n <= self.policy.address_slots for n in per_address.values()), per_address
-        assert len(book.leases) <= self.room
-
-    def check_politeness(self) -> None:
-        """No window of the delay saw more starts than there are slots, by the servers' clocks."""
-        for field, slots, delay in (
-            (1, self.policy.per_host, self.policy.delay_s),
-            (2, self.policy.address_slots, self.policy.address_delay_s),
-        ):
-            starts: dict[str, list[float]] = defaultdict(list)
-            for start in self.fetcher.starts:
-                starts[start[field]].append(start[0])
-            for name, times in starts.items():
-                times.sort()
-                for a, b in zip(times, times[slots:], strict=False):
-                    assert b - a >= delay - EPSILON, (name, a, b, slots, delay)
+        for _ in range(2):
+            self.now += 200_000.0
+            self._commit(self.frontier.turn([], self.clock, 1).save)
+        assert not book.hosts and not book.addresses, f"kept for nothing: {list(book.hosts)}, {list(book.addresses)}"
+        assert not book.leases and not book.next_expiry() and not book.waiting_entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawltool.core.hosts import FACTS_IGNORED, TRANSITIONS, Fact, Host, State, is_literal, restored_slots
-from crawltool.core.politeness import Policy, Slots
+from crawltool.core.politeness import Slots
 from crawltool.core.queue import HostQueue
 from crawltool.core.rows import HostRow
 
@@ -47,15 +47,15 @@ def test_a_rest_is_never_shortened() -> None:
 
 def test_a_clock_that_was_set_back_does_not_make_a_rest_longer_than_it_was() -> None:
     row = HostRow(number=1, slots=[5000.0], rest_s=3.0)
-    assert restored_slots(row, Policy(), 0, now=100.0).ready_at() == 103.0
+    assert restored_slots(row, 1, 0, now=100.0).ready_at() == 103.0
 
 
 def test_a_clock_that_ran_on_leaves_the_slot_free() -> None:
-    assert restored_slots(HostRow(number=1, slots=[90.0], rest_s=3.0), Policy(), 0, now=100.0).ready_at() == 90.0
+    assert restored_slots(HostRow(number=1, slots=[90.0], rest_s=3.0), 1, 0, now=100.0).ready_at() == 90.0
 
 
 def test_slots_that_leases_hold_are_not_free_after_a_restart() -> None:
-    assert restored_slots(HostRow(number=1, slots=[], rest_s=3.0), Policy(), 1, now=100.0).ready_at() == float("inf")
+    assert restored_slots(HostRow(number=1, slots=[], rest_s=3.0), 1, 1, now=100.0).ready_at() == float("inf")
 
 
 @pytest.mark.parametrize(("name", "literal"), [("127.0.0.1", True), ("[::1]", True), ("1.example", False), ("a.b.c.d", False)])

@@ -1,0 +1,116 @@
+"""What must hold in a simulated crawl: at each step, after each crash, and at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from crawltool import limits, records
+from crawltool.core import rows
+from crawltool.core.frontier import Frontier, Turn
+from crawltool.core.rows import Table
+from crawltool.core.urls import key, split
+from tests.sim.store import DictStore
+from tests.sim.world import World
+
+
+class Rules:
+    """What the frontier was told about rules, to judge what it releases (law 10)."""
+
+    def __init__(self, ttl_s: float) -> None:
+        self.ttl_s = ttl_s
+        self.told: dict[str, tuple[list[tuple[str, str, int]] | None, float]] = {}  # authority -> rules, when
+        self.used: set[str] = set()
+
+    def tell(self, outcome: records.Outcome, authority: str, began: float) -> None:
+        """An answer about rules was committed."""
+        if outcome.status in (200, 404) or (outcome.verdict == "redirect" and outcome.hops == limits.ROBOTS_HOPS_MAX):
+            self.told[authority] = (outcome.robots.rules if outcome.robots else [], began)
+            self.used.discard(authority)
+
+    def set_back(self, by_s: float) -> None:
+        """The clock was set back: that makes what is known look younger, but what lies in the future must not be used."""
+        self.told = {authority: (found, at + by_s) for authority, (found, at) in self.told.items()}
+
+    def judge(self, target: records.Target, now: float) -> None:
+        """A page leaves: rules are known, allow it, and are not too old, but for the URL that they were fetched for."""
+        url = split(target.url)
+        assert url is not None
+        assert url.authority in self.told, f"law 10: released without rules: {target.url}"
+        found, at = self.told[url.authority]
+        assert found is not None
+        assert not any(url.target.startswith(p) for _, p, _ in found), f"law 10: disallowed, and released: {target.url}"
+        age_s = now - at
+        assert age_s >= 0.0, f"law 10: on rules of the future: {target.url}"
+        assert age_s <= self.ttl_s + 1e-3 or url.authority not in self.used, f"law 10: on old rules ({age_s} s): {target.url}"
+        self.used.add(url.authority)
+
+
+def check_step(frontier: Frontier, turn: Turn) -> None:
+    """Law 6 in numbers, law 5 in leases, and that the shell is called again when something is left to do."""
+    book = frontier.book
+    book.ledger.check()
+    leased = Counter(lease.host for lease in book.leases.values() if lease.address is not None)
+    for name, host in book.hosts.items():
+        assert host.slots.taken == leased[name], (name, host.slots, leased[name])
+        assert len(host.slots.free) + host.slots.taken <= max(book.policy.per_host, host.slots.taken), name
+        assert not host.parked or any(name in state.waiting for state in book.robots.values()), f"parked for nothing: {name}"
+    for state in book.robots.values():
+        assert state.pending or not state.waiting, "law 11: hosts wait for rules that nobody fetches"
+    if turn.idle:
+        assert not book.leases and not book.closing
+        held_back = sum(host.row.queued for host in book.hosts.values() if host.full)
+        assert frontier.release.limit or book.ledger.queued == held_back, f"law 11: idle with a queue: {book.ledger}"
+
+
+def check_lease(frontier: Frontier, store: DictStore, target: records.Target) -> None:
+    """Laws 1 and 5 when a target leaves."""
+    assert store.get(Table.LEASES, target.lease.encode()) is not None, f"law 1: {target.lease} is not durable"
+    book, lease = frontier.book, frontier.book.leases[target.lease]
+    mine = [x for x in book.leases.values() if x.address is not None]
+    if lease.address is not None:
+        assert sum(x.host == lease.host for x in mine) <= book.policy.per_host, f"law 5: {lease.host}"
+        assert sum(x.address == lease.address for x in mine) <= book.policy.address_slots, f"law 5: {lease.address}"
+
+
+def check_store(store: DictStore) -> None:
+    """Law 6 in the store: each URL is in one state, and what that state names is there."""
+    known = store.rows[Table.KNOWN]
+    queued = {k: rows.entry_of(v) for k, v in store.rows[Table.QUEUE].items()}
+    of_urls = {k for k, e in queued.items() if e.kind != "robots"}
+    places = {row[1:] for row in known.values() if row[:1] in (rows.QUEUED, rows.REQUEUED)}
+    assert places == of_urls | set(store.rows[Table.WAITING]), "law 6: a queued URL without a place, or a place without URL"
+    leases = {k: rows.lease_of(v) for k, v in store.rows[Table.LEASES].items()}
+    leased = {k for k, x in leases.items() if x.entry.kind in ("page", "sitemap") and not x.settled}
+    assert {row[1:] for row in known.values() if row[:1] == rows.LEASED} == leased, "law 6: leases"
+    for url_key, row in known.items():
+        if row[:1] in (rows.FAILED, rows.REFUSED, rows.DROPPED):
+            assert rows.settled_key(row[1:].decode(), url_key) in store.rows[Table.SETTLED], "law 6: settled"
+    per_host = Counter(int.from_bytes(k[:4], "big") for k in queued)
+    for raw in store.rows[Table.HOSTS].values():
+        host = rows.host_row_of(raw)
+        assert host.queued == per_host.pop(host.number, 0), (host, "law 6: the length of a queue")
+    assert not per_host
+
+
+def check_ledger(frontier: Frontier, store: DictStore) -> None:
+    """Law 6: the counters are what the rows say."""
+    ledger, words = frontier.book.ledger, Counter(rows.STATE_WORDS[row[:1]] for row in store.rows[Table.KNOWN].values())
+    told = {"queued": ledger.queued, "leased": ledger.leased, "done": ledger.done}
+    told |= {"failed": sum(ledger.failed.values()), "refused": sum(ledger.refused.values())}
+    assert told == {word: words[word] for word in told}, f"law 6: {told} != {words}"
+    assert ledger.accepted == len(store.rows[Table.KNOWN])
+
+
+def check_nothing_lost(store: DictStore, world: World, seeds: list[str]) -> None:
+    """Law 3: what a settled page leads to is known, from the seeds on."""
+    seen, todo = set(seeds), list(seeds)
+    while todo:
+        url = todo.pop()
+        parts = split(url)
+        assert parts is not None
+        row = store.get(Table.KNOWN, key(parts))
+        assert row is not None, f"law 3: {url} is lost"
+        if row[:1] == rows.DONE:
+            fresh = [link for link in world.found_on(url) if link not in seen]
+            seen.update(fresh)
+            todo += fresh
