@@ -73,14 +73,13 @@ def command(url: str, dir: Path, as_json: bool, **_given: Any) -> None:
 
 def explain(text: str, directory: Path) -> tuple[dict[str, Any], list[Row]]:
     """Give what the database knows of a URL, and its lines of the crawl log. Raises Misuse, NoInput."""
-    from crawltool.core import urls
+    from crawltool.core import seeds, urls
     from crawltool.stores.crawldb import CrawlDb
 
-    found = urls.parse(text) if "://" in text else None
-    spellings = [found] if found else [urls.parse(f"{scheme}://{text}") for scheme in ("https", "http")]
-    candidates = [url for url in spellings if url is not None]
-    if not candidates:
-        raise Misuse(f"{text} is not a http(s) URL: {urls.why_not(text)}")
+    seed = seeds.read(text.encode(errors="surrogateescape"))
+    if not isinstance(seed, seeds.Seed):
+        raise Misuse(f"{text}: {seed.reason if seed else 'nothing'}", remedy="give a http or https URL, or a host")
+    candidates = [seed.url, *([url] if (url := urls.parse(seed.else_url or "")) else [])]
     db = CrawlDb.look(directory / "frontier.db")
     try:
         answers = [(url, db.explain(url)) for url in candidates]
