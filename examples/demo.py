@@ -80,11 +80,13 @@ def where(records: list[dict[str, Any]]) -> None:
     print("Archives: " + ", ".join(f"{path} ({path.stat().st_size // 1024} KiB)" for path in archives))
     print(f"Text and metadata, a row per distinct page: {CRAWL / 'pages'}/    Every exchange: {CRAWL / 'outcomes'}/")
     page = next((record for record in records if record.get("kind", "page") == "page" and record["verdict"] == "ok"), None)
+    installed = Path(sys.executable).with_name("crawltool")  # in a virtual environment that is perhaps not on the PATH
+    name = str(installed) if installed.exists() and shutil.which("crawltool") is None else "crawltool"
     print("\nLook further:")
-    print(f"  crawltool log -C {CRAWL} --json | head -3")
+    print(f"  {name} log -C {CRAWL} --json | head -3")
     if page is not None:
-        print(f"  crawltool why -C {CRAWL} {page['url']}")
-        print(f"  crawltool warc cat -C {CRAWL} {page['url']} | head")
+        print(f"  {name} why -C {CRAWL} {page['url']}")
+        print(f"  {name} warc cat -C {CRAWL} {page['url']} | head")
 
 
 def main(words: list[str]) -> int:

@@ -126,6 +126,10 @@ class Crawl:
         digests = {record["digest"] for record in whole}
         rows = [row for row in self.pages() if not is_alias(row)]
         aliases = [row for row in self.pages() if is_alias(row)]
+        revisits = [record for record in whole if record.get("body_warc")]
+        assert len(whole) - len(revisits) == len(digests), (
+            f"{len(whole) - len(revisits)} response records, {len(digests)} digests"
+        )
         assert len(rows) == len(digests), f"{len(rows)} rows of pages/, {len(digests)} digests"
         assert len(aliases) == len(whole) - len(digests), f"{len(aliases)} aliases, {len(whole)} pages, {len(digests)} digests"
 
