@@ -73,7 +73,9 @@ def test_a_url_is_found_in_the_log_else_in_the_files(
     assert capsysbinary.readouterr().out == b"<p>hello</p>" * 2
     writer = CrawlLog(crawl / "outcomes")
     # The log is asked first: this line names another record on purpose.
-    writer.append([(1, encode(Outcome(url="http://h.test/p", lease="1-1", kind="page", verdict="ok", warc=stored[2].warc, seq=1)))], now=0.0)
+    writer.append(
+        [(1, encode(Outcome(url="http://h.test/p", lease="1-1", kind="page", verdict="ok", warc=stored[2].warc, seq=1)))], now=0.0
+    )
     writer.close()
     assert cat(crawl, "http://h.test/p") == 0
     captured = capsysbinary.readouterr()
