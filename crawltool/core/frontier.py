@@ -178,8 +178,8 @@ class Frontier:
     def turn(self, events: Sequence[Event], now: float, room: int, *, caught_up_at: float | None = None) -> Turn:
         """Apply what came, then say what to save and what may leave.
 
-        room: how many leases may be out; what this turn's events end makes room for its targets. caught_up_at: all input that was readable then has been read; leases that ran
-        out before it expire (None: now).
+        room: how many leases may be out; those that end in this turn make room for its targets. caught_up_at: all input
+        that was readable then has been read; leases that ran out before it expire (None: now).
         """
         book = self.book
         book.begin(now)

@@ -32,6 +32,7 @@ class Plan:
     policy: Policy
     bounds: Bounds = NO_BOUNDS
     faults: float = 0.0
+    late: float = 0.0
     crash_share: float = 0.0
     spool: bool = False  # leases outlive the frontier, fetchers die one by one
     fetchers: int = 1
@@ -63,6 +64,7 @@ class Plan:
             policy,
             bounds,
             faults=rng.choice([0.0, 0.02, 0.05]),
+            late=rng.choice([0.0, 0.02, 0.2]),
             crash_share=rng.choice([0.0, 0.01, 0.05]),
             spool=rng.random() < 0.4,
             fetchers=rng.choice([1, 1, 2, 3]),
@@ -81,7 +83,7 @@ class SimCrawl:
         self.rng = random.Random(f"crawl {seed}")
         self.world = World.make(seed, sure=plan.sure)
         self.now = self.began = 100_000_000.0
-        self.fetchers = Fetchers(self.world, self.rng, plan.faults, plan.fetchers, began=self.now)
+        self.fetchers = Fetchers(self.world, self.rng, plan.faults, plan.late, plan.fetchers, began=self.now)
         self.store = store or DictStore()
         self.rules = laws.Rules(plan.policy.robots_ttl_s)
         self.live: set[str] = set()  # leases that were out when this turn began
@@ -211,6 +213,7 @@ class SimCrawl:
             self.policy = replace(
                 self.policy, per_host=self.rng.choice([1, 2, 4]), per_ip=self.rng.choice([None, 1, 3]), delay_s=self.rng.random()
             )
+        self.store.reopen()
         self.frontier = self._start(void=not self.plan.spool)
 
     # --- the end ---

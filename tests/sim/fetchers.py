@@ -37,6 +37,7 @@ class Fetchers:
     world: World
     rng: random.Random
     faults: float
+    late: float = 0.0  # share of outcomes that are told up to a minute late
     count: int = 1
     began: float = 0.0
     offset: float = 0.0
@@ -140,7 +141,7 @@ class Fetchers:
     def _report(self, end: float, fetcher: int, outcome: records.Outcome) -> None:
         if self._fault():
             return  # lost on the way
-        late_s = 60 * self.rng.random() if self._fault() else 0.0
+        late_s = 60 * self.rng.random() if self.rng.random() < self.late else 0.0
         self.later(end + late_s, fetcher, outcome)
         if self._fault():
             self.later(end + late_s + 70 * self.rng.random(), fetcher, outcome)  # told twice

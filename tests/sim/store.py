@@ -25,6 +25,9 @@ class DictStore:
                     bisect.insort(keys, key)
                 rows[key] = value
 
+    def reopen(self) -> None:
+        """A process that had it open is gone, and another one opens it."""
+
     def known(self, keys: list[bytes]) -> list[bytes | None]:
         return [self.rows[Table.KNOWN].get(key) for key in keys]
 

@@ -46,7 +46,7 @@ class World:
         count = rng.choice([1, 2, 5, 12])
         for n in range(count):
             name = f"h{n}.test" if rng.random() < 0.8 or not n else f"10.9.0.{n}"
-            moods = ["well"] * 6 + list(SURE) + ([] if sure else list(UNSURE))
+            moods = ["well"] * 4 + list(SURE) + ([] if sure else [*UNSURE, "storm", "storm"])
             mood = rng.choice(moods) if n else "well"
             ips = [f"10.0.0.{rng.randrange(max(count // 2, 1))}", f"10.0.1.{n}"]
             if name[0] == "1":
