@@ -125,7 +125,8 @@ class Ring:
     def _wait(self, watched: set[signal.Signals]) -> None:
         """Wait for a signal or the next tick, then do what it asks."""
         caught = signal.sigtimedwait(watched, self._settings.tick_s)
-        if caught is not None and caught.si_signo != signal.SIGCHLD:
+        # After SIGSTOP and SIGCONT the call may come back with a signal that was never sent: only ours count.
+        if caught is not None and caught.si_signo in STOPPERS:
             self._signals.append(caught.si_signo)
         self._pass_on()
         for name, child in self._children.items():
