@@ -20,7 +20,7 @@ from crawltool.core.workbench import Workbench
 from tests.sim import crawl
 from tests.sim.crawl import Plan, SimCrawl
 
-SEEDS = 150
+SEEDS = 400
 STEPS_MAX = 6000  # a crawl of these plans that ends takes fewer
 
 Patch = pytest.MonkeyPatch
@@ -276,6 +276,6 @@ def test_the_simulator_notices(mutation: Callable[[Patch], None], monkeypatch: P
     for seed in range(SEEDS):
         try:
             SimCrawl(seed, Plan.of(seed)).run().check_end()
-        except AssertionError:
+        except (AssertionError, LookupError):  # a checker, or the core itself stumbles
             return
     pytest.fail(f"{SEEDS} seeds without a complaint")
