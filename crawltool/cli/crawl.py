@@ -160,7 +160,7 @@ def run_ring(directory: Path, seeds: list[Seed], params: dict[str, Any], voice: 
         ring = crawl.Ring(crawl.Settings(arguments=arguments, capture_words=shown.is_live))
         ended = ring.run(shown.tick)
     after = progress.read(directory)
-    if ended.culprit and not (ended.culprit == "frontier" and ended.code in WORDS_OF_FRONTIER):
+    if ended.culprit and not (ended.culprit == "frontier" and ended.returncode in WORDS_OF_FRONTIER):
         voice.say(f"{ended.culprit} {how(ended.returncode)}; the other stages were drained, run again to go on", "error")
     for said in (*progress.details(after), *seeds_without_page(directory, seeds), *progress.places(directory)):
         voice.say(said)
