@@ -12,7 +12,9 @@ import time
 import zlib
 from pathlib import Path
 
-from tests.e2e.crawls import Crawl, kill_group, pages_asked
+import pytest
+
+from tests.e2e.crawls import Crawl, kill_group, pages_asked, stage, wait_for
 from tests.e2e.reference import reach
 from tests.e2e.test_whole_site import may
 from tests.web import Web
@@ -54,12 +56,29 @@ def test_killed_crawls_find_the_same_set(tmp_path: Path) -> None:
             check(crawl, web, expected, here)
 
 
+@pytest.mark.parametrize("name", ["frontier", "fetch", "parse", "dedup"])
+def test_a_stage_that_is_killed_ends_the_crawl_in_order_and_the_next_run_finishes(tmp_path: Path, name: str) -> None:
+    sites = {"a": "plain pages=60", "slow": "slow wait_s=0.05 pages=30"}
+    with Web(tmp_path, sites) as web:
+        expected = set(reach([web.url(site) for site in sites], may))
+        web.forget()
+        quick = ["--delay", "0.02", "--delay-factor", "0", "--backoff", "0.1s", "--room", str(ROOM)]
+        crawl = Crawl(tmp_path, *(web.url(site) for site in sites), *quick)
+        process = crawl.start()
+        wait_for(lambda: len(web.log()) > 15, what="requests")
+        stage(process, name).kill()
+        assert process.wait(30) == 75, crawl.said()
+        assert name in crawl.said()
+        crawl.run(timeout_s=60)
+        check(crawl, web, expected, 1)
+
+
 def check(crawl: Crawl, web: Web, expected: set[str], kills: int) -> None:
     """Claim what DESIGN promises: no page is lost, few are fetched twice, the archives can be read, the sums match."""
     asked = pages_asked(web.log())
     assert set(asked) == expected, (sorted(expected - set(asked))[:9], sorted(set(asked) - expected)[:9])
     assert sum(asked.values()) - len(asked) <= ROOM * kills, f"{sum(asked.values()) - len(asked)} repeats after {kills} kills"
-    assert not [ask for ask in web.log() if ask.site.startswith("s") and ask.site != "slow" and not may(ask.target)]
+    assert not [ask for ask in web.log() if ask.site != "dups" and ask.site != "slow" and not may(ask.target)]
     crawl.check_warcs()
     settled = {record["url"] for record in crawl.outcomes() if record["kind"] == "page" and record.get("status")}
     assert settled >= expected, f"not in the log: {sorted(expected - settled)[:9]}"

@@ -96,7 +96,7 @@ def test_a_second_crawl_on_the_directory_ends_with_73(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_mid_crawl_ends_soon_and_the_next_run_finishes(tmp_path: Path, number: signal.Signals) -> None:
-    with Web(tmp_path, {"a": "slow wait_s=0.2 pages=30"}) as web:
+    with Web(tmp_path, {"a": "slow wait_s=0.2 pages=20"}) as web:
         expected = set(reach([web.url("a")]))
         web.forget()
         crawl = Crawl(tmp_path, web.url("a"), *FAST)
@@ -114,7 +114,7 @@ def test_a_signal_in_mid_crawl_ends_soon_and_the_next_run_finishes(tmp_path: Pat
 
 
 def test_ctrl_c_on_a_terminal_stops_and_the_next_run_finishes(tmp_path: Path) -> None:
-    with Web(tmp_path, {"a": "slow wait_s=0.2 pages=30"}) as web:
+    with Web(tmp_path, {"a": "slow wait_s=0.2 pages=20"}) as web:
         expected = set(reach([web.url("a")]))
         web.forget()
         crawl = Crawl(tmp_path, web.url("a"), *FAST)

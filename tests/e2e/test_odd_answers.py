@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from tests.e2e.crawls import FAST, Crawl, family, pages_asked
 from tests.web import Web
@@ -115,3 +116,14 @@ def test_traps_end_by_depth_and_by_pages(tmp_path: Path) -> None:
         assert not {web.url("hidden", path) for path in ("/comment", "/template", "/script")} & set(asked)
         # The trap does not starve the others: every host gave pages.
         assert min(Counter(ask.site for ask in web.log()).values()) > 3
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the host rests and is closed as a whole when robots.txt of one of its authorities cannot be had"
+)
+def test_a_dead_https_port_does_not_cost_the_http_pages_of_the_host(tmp_path: Path) -> None:
+    with Web(tmp_path, {"a": "redirects"}) as web:
+        crawl = Crawl(tmp_path, web.url("a"), *FAST)
+        crawl.run(code=None)
+        asked = {ask.target for ask in web.log()}
+        assert {"/chain/7", "/codes/307"} <= asked, "http pages were refused for want of the robots.txt of https"

@@ -65,7 +65,7 @@ def ended(home: Path, running: dict[str, subprocess.Popen[str]], timeout_s: floa
 
 
 def test_two_fetches_on_one_spool_are_as_polite_as_one(tmp_path: Path) -> None:
-    with Web(tmp_path, {"a": "plain pages=16", "b": "plain pages=16"}) as web:
+    with Web(tmp_path, {"a": "plain pages=6", "b": "plain pages=6"}) as web:
         expected = set(reach([web.url("a")], may)) | set(reach([web.url("b")], may))
         web.forget()
         prepare(tmp_path, web.url("a"), web.url("b"), policy=[*POLICY, "--delay", "0.5", "--delay-factor", "0"])
@@ -78,7 +78,7 @@ def test_two_fetches_on_one_spool_are_as_polite_as_one(tmp_path: Path) -> None:
 
 
 def test_a_fetch_that_dies_holding_targets_costs_time_only(tmp_path: Path) -> None:
-    with Web(tmp_path, {"a": "slow wait_s=0.4 pages=20", "b": "slow wait_s=0.4 pages=20"}) as web:
+    with Web(tmp_path, {"a": "slow wait_s=0.4 pages=14", "b": "slow wait_s=0.4 pages=14"}) as web:
         expected = set(reach([web.url("a"), web.url("b")]))
         web.forget()
         crawl = prepare(tmp_path, web.url("a"), web.url("b"), policy=[*POLICY, "--delay", "0.2", "--delay-factor", "0"])

@@ -62,7 +62,9 @@ def many(site: Site, pages: int = 5) -> Handler:
         n = 0 if request.path == "/" else int(request.path[2:-5]) if request.path[2:-5].isdigit() else -1
         if not 0 <= n < pages:
             return None
-        return Answer(html(f"Page {n} of {request.host}", [f"/p{(n + 1) % pages}.html", f"/p{(n * 3 + 2) % pages}.html"]))
+        return Answer(
+            html(f"Page {n} of {request.host}", [f"/p{m % pages}.html" if m % pages else "/" for m in (n + 1, n * 3 + 2)])
+        )
 
     return answer
 
