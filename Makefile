@@ -13,7 +13,7 @@ SEED ?=
 SEEDS ?= 200
 JOBS ?= 2
 
-.PHONY: demo test check man check-man bench sim crash clean
+.PHONY: demo test check man check-man bench realsites sim crash clean
 .DEFAULT_GOAL = test
 
 # One stamp for each set of packages: a changed pyproject.toml installs again.
@@ -52,6 +52,9 @@ sim: $(VENV)/.test
 
 crash: $(VENV)/.test
 	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/crash
+
+realsites: $(VENV)/.test
+	$(BIN)/python -m tests.e2e.realsites $(if $(TRUTH),--truth '$(TRUTH)')
 
 bench: $(VENV)/.test
 	$(BIN)/python -m tests.bench
