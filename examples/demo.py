@@ -45,16 +45,19 @@ def told(records: list[dict[str, Any]], names: dict[str, str]) -> None:
     print("\nHost                     pages  redirects  not found  copies  nearly the same")
     hosts: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
-        if record.get("kind", "page") in ("page", "sitemap"):
+        if record.get("kind", "page") == "page":
             counts = hosts[urlsplit(record["url"]).netloc]
             counts[record["verdict"]] += 1
             counts[(record.get("dup") or {}).get("kind", "")] += 1
-    for authority, counts in sorted(hosts.items()):
+    for authority in sorted({*hosts, *names}):
+        counts = hosts[authority]
         name = f"{authority} {names.get(authority, '')}"
         row = (counts["ok"], counts["redirect"], counts["client_error"] + counts["gone"], counts["exact"], counts["near"])
         print(f"{name:25}{row[0]:5}{row[1]:11}{row[2]:11}{row[3]:8}{row[4]:17}")
+    sitemaps = [record["url"] for record in records if record.get("kind") == "sitemap" and record["verdict"] == "ok"]
+    print(f"\nSitemaps read: {len(sitemaps)}{', such as ' + sitemaps[0] if sitemaps else ''}")
     shown = [(record["url"], record["redirect"]) for record in records if record.get("redirect")]
-    print(f"\nRedirects: {len(shown)}, such as")
+    print(f"Redirects: {len(shown)}{', such as' if shown else ''}")
     for url, target in shown[:3]:
         print(f"  {url} -> {target}")
     charsets = Counter((record.get("page") or {}).get("charset") for record in records)
