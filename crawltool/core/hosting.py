@@ -153,7 +153,7 @@ def robots_known(book: Book, authority: str, row: RobotsRow) -> None:
 
 def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
     """No rules: the authority is disallowed, and asked again when its host has rested on the ladder; the fifth time in a row is
-    final for this run. Source: RFC 9309 section 2.3.1.4.
+    final for this run. Source: RFC 9309 section 2.3.1.4. Where another authority of the host answers, only this one waits.
 
     Rules that still hold (two fetches of them crossed) stay.
     """
@@ -163,15 +163,22 @@ def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
         unpark(book, state)
         return
     failures = (old.failures if old is not None and old.run == book.run else 0) + 1
-    robots_known(book, authority, RobotsRow("unreachable", now, now, [], None, failures, book.run, reason))
     url = split(authority)
     assert url is not None, authority
     host = book.host(url.host)
-    if failures < limits.HOST_FAILURES_MAX:
-        length_s = politeness.backoff(book.policy, failures, spread_of(host.name, failures))
+    length_s = politeness.backoff(book.policy, failures, spread_of(host.name, failures))
+    alone = answers_elsewhere(host, authority)
+    again_at = now + length_s if alone else now
+    robots_known(book, authority, RobotsRow("unreachable", now, again_at, [], None, failures, book.run, reason))
+    if failures < limits.HOST_FAILURES_MAX and not alone:
         host.rest_until(now + length_s, length_s)
         book.touch(host)
     book.schedule(host)
+
+
+def answers_elsewhere(host: Host, authority: str) -> bool:
+    """Tell whether another authority of the host answered last: then a dead port is not a dead host."""
+    return host.answers_at not in ("", authority)
 
 
 def take_requeued(book: Book, host: Host, state: bytes) -> Entry | None:

@@ -76,6 +76,7 @@ class Host:
 
     __slots__ = (
         "address",
+        "answers_at",
         "dirty",
         "full",
         "is_leaving",
@@ -103,6 +104,7 @@ class Host:
         self.dirty = False
         self.wants_address = False  # stands among the unresolved
         self.is_leaving = False  # stands among those that may be forgotten
+        self.answers_at = ""  # the authority that answered last: one dead port is not a dead host
         self.unanswered = 0  # address and robots targets in a row that came back unasked or not at all
 
     @property

@@ -16,6 +16,7 @@ from crawltool.core.hosts import Address, Fact, Host
 from crawltool.core.rows import Entry, Lease
 from crawltool.core.urls import Url, split
 
+RANK_GRAIN_S = 1e-3  # ranks are kept in whole microseconds
 JUDGED_PER_TURN = 5_000  # refusals in one turn; a queue of disallowed URLs must not hold the others up
 
 
@@ -102,6 +103,9 @@ class Release:
             if state.pending:
                 hosting.park(book, host, state)
                 return None
+            if row is not None and row.availability == "unreachable" and row.run == book.run and now < row.expires_at:
+                self._later(host, row.expires_at, now)
+                return None
             state.pending = True
             robots = Entry(robots_url(url), kind="robots", for_=url.authority, first_seen_at=now)
             return self._lease(host, address, robots, b"", now)
@@ -115,6 +119,16 @@ class Release:
         book.ledger.leased += 1
         book.ledger.pages_out += entry.kind == "page"
         return self._lease(host, address, entry, key, now)
+
+    def _later(self, host: Host, at: float, now: float) -> None:
+        """Let the head wait behind all others for its authority's rules; the host waits when only such heads are left."""
+        book = self.book
+        self.judged += 1
+        key, entry = book.take_head(host)
+        book.ledger.queued -= 1
+        if rows.rank_of(key) >= at - RANK_GRAIN_S:
+            host.rest_until(at, at - now)
+        book.enqueue(book.key_of(entry), entry, host, rows.REQUEUED if entry.was_leased else rows.QUEUED, rank=at)
 
     def _refuse(self, host: Host, reason: str, detail: str, now: float) -> None:
         book = self.book

@@ -165,6 +165,11 @@ def queue_key(host_number: int, rank: float, serial: int) -> bytes:
     return _QUEUE_KEY.pack(host_number, micros) + serial.to_bytes(6, "big")
 
 
+def rank_of(key: bytes) -> float:
+    """Give the rank in a queue key, in seconds."""
+    return float((_QUEUE_KEY.unpack(key[: _QUEUE_KEY.size])[1] - _RANK_ZERO) / 1e6)
+
+
 def queue_prefix(host_number: int) -> bytes:
     """Give the first bytes of all queue keys of a host."""
     return host_number.to_bytes(4, "big")

@@ -85,7 +85,9 @@ class Settling:
         end = politeness.exchange_end(outcome.fetched_at, outcome.elapsed_s, lease.released_at, now)
         rest_s = politeness.rest(book.policy, outcome.elapsed_s or 0.0, hosting.crawl_delay(book, lease.entry.url))
         host = hosting.give_slots(book, lease, end + rest_s, end + book.policy.address_delay_s, rest_s)
-        if outcome.verdict in ("unreachable", "timeout") and outcome.status is None:
+        if outcome.status is not None:
+            host.answers_at = authority_of(lease.entry.url)
+        elif outcome.verdict in ("unreachable", "timeout"):
             hosting.rotate_address(book, host)
         return host
 
@@ -176,7 +178,7 @@ class Settling:
         hosting.robots_failed(self.book, authority, reason, now)
         if outcome.verdict == "blocked_address":
             hosting.close(self.book, host, "blocked_address")
-        else:
+        elif outcome.status is not None or not hosting.answers_elsewhere(host, authority_of(lease.entry.url)):
             hosting.trouble(self.book, host, lease.released_at, now, outcome.retry_after_s, "robots_unreachable")
         return []
 
@@ -360,6 +362,13 @@ class Settling:
 def fetched(outcome: records.Outcome, now: float) -> float:
     """Tell when an exchange began; a confused clock does not make what it brought younger than it is."""
     return outcome.fetched_at if outcome.fetched_at is not None and outcome.fetched_at <= now else now
+
+
+def authority_of(href: str) -> str:
+    """Give the authority of a target's URL."""
+    url = split(href)
+    assert url is not None, href
+    return url.authority
 
 
 def second_offer(entry: Entry) -> Offer:

@@ -118,9 +118,6 @@ def test_traps_end_by_depth_and_by_pages(tmp_path: Path) -> None:
         assert min(Counter(ask.site for ask in web.log()).values()) > 3
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the host rests and is closed as a whole when robots.txt of one of its authorities cannot be had"
-)
 def test_a_dead_https_port_does_not_cost_the_http_pages_of_the_host(tmp_path: Path) -> None:
     with Web(tmp_path, {"a": "redirects"}) as web:
         crawl = Crawl(tmp_path, web.url("a"), *FAST)
