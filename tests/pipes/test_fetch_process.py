@@ -42,7 +42,14 @@ def port() -> Iterator[int]:
 
 
 def target(port: int, path: str, lease: str) -> bytes:
-    record = {"type": "target", "url": f"http://127.0.0.1:{port}{path}", "lease": lease, "address": "127.0.0.1", "typed": True}
+    record = {
+        "type": "target",
+        "url": f"http://127.0.0.1:{port}{path}",
+        "lease": lease,
+        "kind": "page",
+        "address": "127.0.0.1",
+        "typed": True,
+    }
     return json.dumps(record).encode() + b"\n"
 
 
@@ -115,7 +122,7 @@ def test_a_reader_that_goes_away_is_died_of_with_the_archive_whole(tmp_path: Pat
 
 def test_an_address_beyond_loopback_without_a_contact_is_misuse(tmp_path: Path) -> None:
     process = start(tmp_path)
-    record = {"type": "target", "url": "http://site.test/", "lease": "1-1", "address": "192.0.2.1"}
+    record = {"type": "target", "url": "http://site.test/", "lease": "1-1", "kind": "page", "address": "192.0.2.1"}
     _, err = process.communicate(json.dumps(record).encode() + b"\n", timeout=20)
     assert process.returncode == 64
     assert b"--contact" in err and b"Traceback" not in err
