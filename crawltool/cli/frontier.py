@@ -33,7 +33,20 @@ end the run with 75.
 
 
 @click.command("frontier", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES)
-@use("directory", "scope", "politeness", "concurrency", "timeout_total", "lease", "room", "grace", "limits", "input", "output", "strict")
+@use(
+    "directory",
+    "scope",
+    "politeness",
+    "concurrency",
+    "timeout_total",
+    "lease",
+    "room",
+    "grace",
+    "limits",
+    "input",
+    "output",
+    "strict",
+)
 @click.option("--until-idle", is_flag=True, envvar="CRAWLTOOL_UNTIL_IDLE", help="End when the crawl is complete.")
 def command(dir: Path, until_idle: bool, input: str, output: str, **given: Any) -> None:
     """Run the frontier of a crawl directory."""

@@ -263,7 +263,7 @@ class Handle:
         elif self.stopped == "headers":
             made.error, made.reason = "malformed", f"header block over {limits.HEADER_BYTES_MAX} bytes"
         elif self.is_repeat:
-            made.error, made.reason = "unreachable", "the kept connection was closed before an answer"
+            made.error, made.reason = "returned", "the kept connection was closed before an answer"  # no fault of the host
         elif self._settings.proxy and self.code in failures.NO_CONNECTION:
             made.error, made.reason = "returned", f"the proxy cannot be reached: {failures.one_line(self.message)}"
         else:

@@ -90,7 +90,7 @@ class Asking:
         )
         verdict, reason = verdicts.classify(facts)
         # Refused by the guard, or this machine had no descriptor: nobody was asked, and no clock moves.
-        was_asked = exchange.status is not None or exchange.error not in ("blocked_address", "returned")
+        was_asked = exchange.status is not None or exchange.error not in ("blocked_address", "returned") or exchange.reused
         made = _blank(target, verdict, reason)
         if was_asked:
             made.fetched_at, made.elapsed_s = round(fetched_at, 6), round(exchange.elapsed_s, 6)

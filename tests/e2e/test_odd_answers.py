@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
 from tests.e2e.crawls import FAST, Crawl, family, pages_asked
 from tests.web import Web
