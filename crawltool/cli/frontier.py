@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crawltool import limits
+from crawltool.cli import policy
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.errors import BadPolicy
@@ -48,7 +50,8 @@ end the run with 75.
     "strict",
 )
 @click.option("--until-idle", is_flag=True, envvar="CRAWLTOOL_UNTIL_IDLE", help="End when the crawl is complete.")
-def command(dir: Path, until_idle: bool, input: str, output: str, **given: Any) -> None:
+@click.pass_context
+def command(ctx: click.Context, /, dir: Path, until_idle: bool, input: str, output: str, **given: Any) -> None:
     """Run the frontier of a crawl directory."""
     import trio
 
@@ -56,7 +59,7 @@ def command(dir: Path, until_idle: bool, input: str, output: str, **given: Any) 
     from crawltool.stages.drain import TrioDrain
     from crawltool.stores import spool
 
-    settings = settings_of(dir, until_idle, output, given)
+    settings = dataclasses.replace(settings_of(dir, until_idle, output, given), in_force=policy.in_force(ctx))
 
     async def run() -> None:
         with TrioDrain(given["grace"]) as drain:

@@ -35,7 +35,7 @@ FILES: tuple[tuple[str, str], ...] = (
     ("CRAWL/outcomes/", "The crawl log, as zstd-compressed JSON lines. Printed by crawltool-log(1)."),
     ("CRAWL/dedup.db/", "Digests and signatures of pages."),
     ("CRAWL/status.json", "How the crawl stands, written each second."),
-    ("CRAWL/stats.jsonl", "The same every ten seconds, kept."),
+    ("CRAWL/stats.jsonl", "The same every ten seconds, kept; the first line of each run is the policy in force."),
     ("~/.config/crawltool/config.toml", "What holds for all crawls of a user; the keys are those of crawl.toml."),
 )
 STATE_MEANINGS = {

@@ -52,6 +52,7 @@ class Settings:
     max_time_s: float | None = None
     strict: bool = False
     voids_leases: bool = True  # the output is a pipe: targets of a dead fetch are gone with it
+    in_force: dict[str, object] = field(default_factory=dict)  # every option as typed, kept in stats.jsonl
 
 
 class FrontierStage:
@@ -166,16 +167,20 @@ class FrontierStage:
             await self.sink.publish(lines)
 
     async def _tell(self) -> None:
-        """Write status.json each second and a line of stats.jsonl each ten."""
+        """Write status.json each second and a line of stats.jsonl each ten; the run's first line there is its policy."""
         next_stats = 0.0
+        self._keep({"at": self.started_at, "run": self.run_number, "policy": self.settings.in_force})
         while True:
             self._write_status()
             now = self.clock.now()
             if now >= next_stats:
                 next_stats = now + STATS_EVERY_S
-                with atomic.disk(self.settings.dir), (self.settings.dir / "stats.jsonl").open("ab") as file:
-                    file.write(msgspec.json.encode(self._status()) + b"\n")
+                self._keep(self._status())
             await trio.sleep(STATUS_EVERY_S)
+
+    def _keep(self, row: dict[str, object]) -> None:
+        with atomic.disk(self.settings.dir), (self.settings.dir / "stats.jsonl").open("ab") as file:
+            file.write(msgspec.json.encode(row) + b"\n")
 
     def _status(self) -> dict[str, object]:
         now = self.clock.now()
