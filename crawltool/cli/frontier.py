@@ -24,7 +24,7 @@ crawltool init -C c --contact me@example.org
 crawltool seed https://example.org/ -o spool:c/inbox
 mkfifo loop
 crawltool frontier -C c --until-idle < loop | crawltool fetch -C c | crawltool parse -C c | crawltool dedup -C c > loop
-crawltool frontier -C c -i spool:c/outcomes-spool -o spool:c/targets
+mkdir -p c/back && crawltool frontier -C c --until-idle -i spool:c/back -o spool:c/targets
 """
 NOTES = """
 Without --until-idle the frontier waits for more candidates for ever. With it, it ends when no lease is out, nothing is queued
