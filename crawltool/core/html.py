@@ -9,7 +9,7 @@ browsers do, and a tag with too many attributes ends the page there. Called by c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -60,6 +60,12 @@ def parse(text: str) -> Document:
     html, trouble = _bounded(text)
     tree = LexborHTMLParser(html, options=_OPTIONS)
     return Document(tree, tree.css(_WANTED), html, trouble)
+
+
+def tag_ids(names: Iterable[str]) -> frozenset[int]:
+    """Give the numbers (Element.tag_id) of HTML tags: half the price of a name where each element of a page is asked."""
+    tree = LexborHTMLParser("")
+    return frozenset(tree.create_node(name).tag_id for name in names)
 
 
 def head(document: Document, token: str) -> Head:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crawltool.core import html, links, simhash, text
+from crawltool.core import html, links, maintext, simhash, text
 from crawltool.core.reading import Reading, Sheet
 from crawltool.records import Link, Page
 
@@ -15,17 +15,17 @@ from crawltool.records import Link, Page
 def read(sheet: Sheet) -> Reading:
     """Read a page; never raises, whatever it holds."""
     decoded, encoding = sheet.decoded()
-    page, found, lang, markup = _structure(decoded, sheet)
+    document = html.parse(decoded)
+    page, found, lang = _structure(document, sheet)
     page.charset = encoding.lower()
-    # The tree is gone by now: the extractor builds its own in the same memory, still warm.
-    main = text.main(markup)
+    markup = document.html
+    main = maintext.read(document)  # last: it uses the tree up
     describe(page, main, lang, lambda: text.whole(markup))
     return Reading(page, found, main, lambda: text.whole(markup))
 
 
-def _structure(decoded: str, sheet: Sheet) -> tuple[Page, list[Link], str | None, str]:
-    """Give what the tree tells: the page without its text, its links, the language it claims, and the bounded markup."""
-    document = html.parse(decoded)
+def _structure(document: html.Document, sheet: Sheet) -> tuple[Page, list[Link], str | None]:
+    """Give what the tree tells: the page without its text, its links, and the language it claims."""
     head = html.head(document, sheet.token)
     robots = list(dict.fromkeys((*sheet.robots, *head.robots)))
     found = links.read(document, sheet.url, nofollow="nofollow" in robots)
@@ -38,7 +38,7 @@ def _structure(decoded: str, sheet: Sheet) -> tuple[Page, list[Link], str | None
         links_cut=found.cut,
         trouble=document.trouble,
     )
-    return page, found.links, head.lang, document.html
+    return page, found.links, head.lang
 
 
 def describe(page: Page, main: str, lang: str | None, whole: Callable[[], str] | None = None) -> None:

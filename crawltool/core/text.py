@@ -1,7 +1,7 @@
-"""What does this page say, without its menus, and in which language?
+"""What does this page say, menus and all, and in which language is a text?
 
-The door of resiliparse: main text by its rules on markup, language by its trigram profiles. Text is for the corpus and
-for SimHash, so it is the same whatever `--text` asks for. Called by core/htmlpage and core/plaintext.
+The door of resiliparse: all visible text by its rules on markup, language by its trigram profiles. (Main text is
+core/maintext's.) Called by core/htmlpage and core/plaintext.
 """
 
 from __future__ import annotations
@@ -19,12 +19,6 @@ _PRIMARY = re.compile(r"[A-Za-z]{2,3}(?=[-_]|\Z)")
 _DISTANCE_MAX = 1200
 _NEAR = 1.05
 _RANKED = 5
-
-
-def main(html: str) -> str:
-    """Give the text of a page's main content, one line a block; '' when there is none."""
-    text: str = extract_plain_text(_readable(html), main_content=True)
-    return text
 
 
 def whole(html: str) -> str:

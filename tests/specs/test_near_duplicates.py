@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 import zstandard
 
-from crawltool.core import neardup, simhash, text
+from crawltool.core import html, maintext, neardup, simhash
 from tests.paths import shared_data
 
 
@@ -44,7 +44,7 @@ def is_near(one: int | None, other: int | None) -> bool:
     ("name", "recall_95", "recall_80"),
     [
         ("revision", 0.80, 0.60),  # [0.85, 0.69] precision [95 of 95]
-        ("built_edit", 0.70, 0.48),  # [0.80, 0.55] precision [68 of 68]
+        ("built_edit", 0.70, 0.48),  # [0.80, 0.55] precision [67 of 69]
     ],
 )
 def test_pages_called_near_are_near_and_most_that_differ_in_a_line_are_found(
@@ -53,11 +53,12 @@ def test_pages_called_near_are_near_and_most_that_differ_in_a_line_are_found(
     signatures: dict[str, int | None] = {}
     for path, document in documents(f"{name}_docs.tar.zst"):
         is_markup = "<" in document[:2000]
-        signatures[path] = signature(text.main(document) if is_markup else document)
+        signatures[path] = signature(maintext.read(html.parse(document)) if is_markup else document)
     pairs = [json.loads(line) for line in shared_data(f"neardup/{name}_pairs.jsonl").read_text().splitlines()]
     judged = [(pair["jaccard5"], is_near(signatures[pair["a"]], signatures[pair["b"]])) for pair in pairs]
     called = [jaccard for jaccard, near in judged if near]
-    assert sum(jaccard >= 0.8 for jaccard in called) / len(called) >= 0.98
+    # Labels are of all text, ours is main text: one pair lost its comments only (0.68), one has its paragraphs shuffled (0.79).
+    assert sum(jaccard >= 0.8 for jaccard in called) / len(called) >= 0.95
     for bound, recall in ((0.95, recall_95), (0.8, recall_80)):
         true = [near for jaccard, near in judged if jaccard >= bound]
         assert sum(true) / len(true) >= recall, (bound, sum(true), len(true))
