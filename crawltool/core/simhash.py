@@ -21,7 +21,12 @@ VERSION = 1
 _Bytes = NDArray[np.uint8]
 _Hashes = NDArray[np.uint64]
 _PAD = b"\0" * 8  # so that eight bytes can be taken at any place
-_LOW_BITS = np.uint64(0x0101010101010101)
+# How bits are counted: fields of twice the width (shift, mask), then the sum of as many as the new fields hold for sure.
+_WIDER = (
+    (np.uint64(1), np.uint64(0x5555555555555555), 3),
+    (np.uint64(2), np.uint64(0x3333333333333333), 5),
+    (np.uint64(4), np.uint64(0x0F0F0F0F0F0F0F0F), 17),
+)
 _MIX = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _STEPS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)
@@ -77,14 +82,17 @@ def _word_hashes(text: str) -> _Hashes:
     if not is_plain:
         _clear_marks(codes)
     is_letter = codes != 0
-    goes_on = is_letter[1:] & is_letter[:-1]  # the byte belongs to the same word as the one before
-    if not is_plain:
-        goes_on &= ~_sign_edges(codes)
-    starts = np.flatnonzero(is_letter[1:] & ~goes_on) + 1
-    lengths = np.flatnonzero(is_letter[:-1] & ~goes_on) + 1 - starts
+    if is_plain:
+        edges = (is_letter[1:] ^ is_letter[:-1]).nonzero()[0] + 1  # where a word begins, where it ends, and so on
+        starts, ends = np.ascontiguousarray(edges[::2]), edges[1::2]
+    else:
+        goes_on = is_letter[1:] & is_letter[:-1] & ~_sign_edges(codes)  # the byte is of the same word as the one before
+        starts = np.flatnonzero(is_letter[1:] & ~goes_on) + 1
+        ends = np.flatnonzero(is_letter[:-1] & ~goes_on) + 1
+    lengths = ends - starts
     # Eight bytes at each place, at any alignment.
     loads: _Hashes = np.ndarray((len(codes) - 7,), dtype="<u8", buffer=codes.data, strides=(1,))
-    hashes = loads[starts] & _MASKS[np.minimum(lengths, 8)]
+    hashes = loads.take(starts) & _MASKS.take(lengths, mode="clip")
     hashes *= _STEPS[0]
     is_long = np.flatnonzero(lengths > 8)
     hashes[is_long] ^= loads[starts[is_long] + lengths[is_long] - 8] * _STEPS[1]
@@ -131,16 +139,18 @@ def _mixed(values: _Hashes) -> _Hashes:
 def _majority(hashes: _Hashes) -> int:
     """Set each bit that more than half of the hashes have.
 
-    Eight counters of one byte lie side by side in a word, so each stretch is at most 255 hashes long.
+    64 counters of one bit become 32 of two bits and 32 more in a second word, and so on until eight of one byte lie side by
+    side in each of eight words; after each step as many words are added up as cannot overflow: 3, 5, 17.
     """
     rows = -(-len(hashes) // 255)
-    padded = np.zeros(rows * 255, dtype=np.uint64)
-    padded[: len(hashes)] = hashes
-    partial = np.empty((8, rows), dtype=np.uint64)
-    for bit in range(8):
-        ones = padded >> np.uint64(bit)
-        ones &= _LOW_BITS
-        np.add.reduce(ones.reshape(rows, 255), axis=1, out=partial[bit])
-    counts = np.add.reduce(partial.view(np.uint8).reshape(8, rows, 8), axis=1, dtype=np.uint32)
+    planes = np.zeros((1, rows * 255), dtype=np.uint64)
+    planes[0, : len(hashes)] = hashes
+    for shift, mask, group in _WIDER:
+        halves = np.empty((2, *planes.shape), dtype=np.uint64)
+        np.bitwise_and(planes, mask, out=halves[0])
+        np.right_shift(planes, shift, out=halves[1])
+        halves[1] &= mask
+        planes = np.add.reduce(halves.reshape(2 * len(planes), group, -1), axis=1)
+    counts = np.add.reduce(planes.view(np.uint8).reshape(8, rows, 8), axis=1, dtype=np.uint32)
     is_set = np.greater(counts.T, len(hashes) // 2)
     return int.from_bytes(np.packbits(is_set, bitorder="little").tobytes(), "little")
