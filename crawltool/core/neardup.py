@@ -3,13 +3,14 @@
 Two SimHashes of 64 bits that differ in at most DISTANCE_MAX = 3 bits agree wholly in at least one of four blocks of 16
 bits (three differences cannot touch four blocks). So a page is filed under four keys, one per block, and compared with
 those only that share one of them; nothing nearer is missed as long as no bucket is full (Manku, Jain and Das Sarma,
-"Detecting near-duplicates for web crawling", WWW 2007). Of numpy, whose door is core/simhash, this is the other wing.
-Called by stages/dedup and stores/signatures, which keeps the buckets.
+"Detecting near-duplicates for web crawling", WWW 2007). Of numpy, whose door is core/simhash, this is the other wing; it is
+loaded when a bucket is first so full that it pays, for it takes longer to load than thousands of pages to compare. Called by
+stages/dedup and stores/signatures, which keeps the buckets.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import struct
 
 from crawltool import limits
 
@@ -18,7 +19,8 @@ _BLOCKS = 4
 _BLOCK_BITS = 16
 KEY_BYTES = 3  # block number, then its 16 bits
 ENTRY_BYTES = 16  # row number and SimHash, 8 bytes each, big-endian: a bucket sorts by age
-_FILED = np.dtype([("key", f"V{KEY_BYTES}"), ("row", ">u8"), ("simhash", ">u8")])
+_FILED = struct.Struct(f">{KEY_BYTES}xQQ")  # key, row number, SimHash
+_FEW = 128  # entries that are compared one by one as fast as all at once
 
 
 def signature(simhash: str | None, words: int) -> int | None:
@@ -46,9 +48,20 @@ def near(simhash: int, filed: bytes | memoryview) -> list[tuple[int, int]]:
 
     `filed` is the content of the four buckets: key and entry of each, one after the other.
     """
-    if not filed:
-        return []
-    table = np.frombuffer(filed, dtype=_FILED)
+    if len(filed) > _FEW * _FILED.size:
+        return _near_among_many(simhash, filed)
+    hits = set()
+    for row, other in _FILED.iter_unpack(filed):
+        distance = (other ^ simhash).bit_count()
+        if distance <= DISTANCE_MAX:
+            hits.add((distance, row))
+    return sorted(hits)
+
+
+def _near_among_many(simhash: int, filed: bytes | memoryview) -> list[tuple[int, int]]:
+    import numpy as np
+
+    table = np.frombuffer(filed, dtype=np.dtype([("key", f"V{KEY_BYTES}"), ("row", ">u8"), ("simhash", ">u8")]))
     left = table["simhash"].astype(np.uint64) ^ np.uint64(simhash)
     for _ in range(DISTANCE_MAX):
         left &= left - np.uint64(1)  # drops the lowest set bit; 0 stays 0. Popcount as such needs numpy 2

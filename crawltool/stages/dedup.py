@@ -245,10 +245,7 @@ class Dedup:
         if self._signatures.has_alias(number, head.url):
             self.counts.known += 1
         else:
-            alias = AliasRow(url=head.url, of=original.url, digest=head.digest, fetched_at=head.fetched_at, warc=head.warc)
-            self._signatures.add_alias(number, head.url)
-            self._rows.append(_write_row(alias) + b"\n")
-            self.counts.aliases += 1
+            self._add_alias(head, number, original)
         return Dup(kind="exact", of=original.url)
 
     def _add_alias(self, head: _Head, number: int, original: Original) -> None:
