@@ -18,6 +18,7 @@ from crawltool.core.html import Document, Element, squeeze
 from crawltool.records import Link
 
 _PLACES = frozenset({"nav", "header", "footer", "main"})
+_CONTAINERS = "nav,header,footer,main,[hidden],[style*=none i]"
 _PLACED = "[href],[src],form"
 _NOT_FOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 _HIDING = re.compile(r"display\s*:\s*none", re.I)
@@ -146,7 +147,7 @@ def _places(document: Document) -> dict[int, str]:
     """Tell for each link inside a container where it stands: the nearest container wins, hidden always does."""
     places: dict[int, str] = {}
     marks = 0
-    for element in document.elements:
+    for element in document.tree.css(_CONTAINERS):
         tag = element.tag or ""
         attributes = element.attributes
         hidden = "hidden" in attributes or bool(_HIDING.search(attributes.get("style") or ""))

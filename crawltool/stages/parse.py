@@ -232,7 +232,7 @@ def _keep_freed_memory() -> None:
     """Keep up to 64 MiB of freed memory in this process, where the C library is GNU's.
 
     A page's tree and its copies are a few hundred KiB, freed at once. By default that memory goes back to the system, and the
-    next page faults it in again: over 100 page faults a page, a fifth of parse's time.
+    next page faults it in again: over 100 page faults a page where batches are small, up to a fifth of the time.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
