@@ -58,8 +58,8 @@ def offer_of(candidate: records.Candidate, *, operator: bool) -> Offer:
     return Offer(
         candidate.url,
         candidate.kind if candidate.kind in ("page", "sitemap") else "page",
-        max(candidate.depth, 0),
-        max(candidate.hops, 0),
+        candidate.depth,
+        candidate.hops,
         candidate.priority,
         candidate.via,
         typed,

@@ -125,7 +125,7 @@ def unanswered(book: Book, host: Host, now: float) -> float:
     host.unanswered += 1
     if host.unanswered > limits.RETURNED_MAX:
         close(book, host, "host_unavailable")
-    return now + min(2.0 ** (host.unanswered - 1), float(limits.RETURNED_WAIT_S_MAX))
+    return now + politeness.returned_wait(host.unanswered)
 
 
 def unpark(book: Book, state: RobotsState) -> None:

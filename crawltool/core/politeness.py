@@ -112,6 +112,11 @@ def busy_rest(policy: Policy, retry_after_s: float | None, step: int, spread: fl
     return min(max(retry_after_s, 0.0), float(limits.RETRY_AFTER_S_MAX))
 
 
+def returned_wait(times: int) -> float:
+    """Tell how long a target that came back unasked is not offered again: 1 s after the first time, doubling."""
+    return min(2.0 ** (times - 1), float(limits.RETURNED_WAIT_S_MAX))
+
+
 def robots_expiry(policy: Policy, fetched_at: float, max_age_s: float | None) -> float:
     """Tell until when a robots.txt answer may be used.
 

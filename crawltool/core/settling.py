@@ -95,7 +95,6 @@ class Settling:
         """The target was not started: no attempt, no clock; but not offered again at once."""
         entry = lease.entry
         entry.returned += 1
-        wait_s = min(2.0 ** (entry.returned - 1), float(limits.RETURNED_WAIT_S_MAX))
         if entry.kind == "address":
             hosting.not_resolved(self.book, host, hosting.unanswered(self.book, host, now))
         elif entry.kind == "robots":
@@ -108,7 +107,7 @@ class Settling:
             if entry.returned > limits.RETURNED_MAX:
                 self.book.settle_failed(key, entry, "returned", outcome.reason or "", now)
             else:
-                self.book.wait(key, entry, now + wait_s)
+                self.book.wait(key, entry, now + politeness.returned_wait(entry.returned))
         self.book.schedule(host)
 
     def _unlease(self, entry: Entry) -> None:
@@ -215,9 +214,7 @@ class Settling:
     def _robots_again(self, entry: Entry) -> None:
         """The robots target came to nothing: the next release asks anew."""
         if entry.for_ is not None:
-            state = self.book.robots_of(entry.for_)
-            state.pending = False
-            hosting.unpark(self.book, state)
+            hosting.unpark(self.book, self.book.robots_of(entry.for_))
 
     def _second_spelling(self, host: Host, authority: str, outcome: records.Outcome, now: float) -> list[Offer]:
         """Seeds that name a second spelling (https, then http) are not waited for: the first one failed."""
