@@ -1,6 +1,7 @@
 # make demo    crawl a miniature web on this machine; make demo URL=https://… CONTACT=you@… crawls a real site
 # make test    everything but bench and long simulations     make check   the quick part: lint, types, rooms, manual
-# make man     write man/ from the command line's own words  make sim SEED=7, make crash, make bench
+# make man     write man/ from the command line's own words  make sim SEED=7, make bench
+# make crash KILLS=1000 kills crawls at random moments       make bench-frontier URLS=1M,10M
 #
 # Needs Python >= 3.11 and a package index. All that is installed goes into .venv.
 
@@ -12,8 +13,10 @@ CONTACT ?=
 SEED ?=
 SEEDS ?= 200
 JOBS ?= 2
+KILLS ?= 100
+URLS ?= 1M
 
-.PHONY: demo test check man check-man bench realsites sim crash clean
+.PHONY: demo test check man check-man bench bench-frontier realsites sim crash clean
 .DEFAULT_GOAL = test
 
 # One stamp for each set of packages: a changed pyproject.toml installs again.
@@ -51,13 +54,16 @@ sim: $(VENV)/.test
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 crash: $(VENV)/.test
-	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/crash
+	$(BIN)/python -m tests.crash --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 realsites: $(VENV)/.test
 	$(BIN)/python -m tests.e2e.realsites $(if $(TRUTH),--truth '$(TRUTH)')
 
 bench: $(VENV)/.test
 	$(BIN)/python -m tests.bench
+
+bench-frontier: $(VENV)/.test
+	$(BIN)/python -m tests.bench.frontier --urls $(URLS) --pin --progress
 
 clean:
 	rm -rf $(VENV) demo.crawl .mypy_cache .ruff_cache .pytest_cache
