@@ -236,10 +236,9 @@ class Campaign:
         with self.lock:
             # Not each planned kill finds its crawl alive: wait for what the others make of theirs.
             self.lock.wait_for(lambda: self._left() > 0 or not self.planned or self.failures)
-            left = self._left()
-            if left <= 0 or self.failures or time.monotonic() > self.until:
+            if self._left() <= 0 or self.failures or time.monotonic() > self.until:
                 return None
-            plan = Plan.make(self.seed, self.next, left)
+            plan = Plan.make(self.seed, self.next, self.kills)
             self.planned += len(plan.blows)
             self.next += 1
             return plan

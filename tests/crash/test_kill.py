@@ -27,7 +27,7 @@ def test_killed_crawls_find_the_same_set(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, SEED, KILLS)
     campaign.run(1)
     assert not campaign.failures, campaign.failures[0]
-    assert campaign.tally.kills.total() == KILLS, campaign.tally
+    assert campaign.tally.kills.total() >= KILLS, campaign.tally
 
 
 @pytest.mark.parametrize("name", ["frontier", "fetch", "parse", "dedup"])
