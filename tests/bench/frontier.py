@@ -4,9 +4,10 @@
                                     [--keep DIR] [--json FILE] [--progress]
 
 core/frontier on a real database, all rules on. For each size: fill with new URLs (over all and in the last --chunk), URLs of
-which 90 % are known (drawn Zipf(1) and uniformly), targets served over many hosts, then a restart in a new process, as after
-kill -9 and with the database out of the page cache; once, one host with a long queue and --per-host 1000 --delay 0. Each size
-goes on with the database of the one before; --keep DIR lets a later command go on with it, too, also one that was killed.
+which 90 % are known (drawn Zipf(1) and uniformly), targets served over many hosts (with --met, also once the hosts' addresses
+and rules are known), then a restart in a new process, as after kill -9 and with the database out of the page cache; once, one
+host with a long queue and --per-host 1000 --delay 0. Each size goes on with the database of the one before; --keep DIR lets a
+later command go on with it, too, also when this one was killed.
 
 Lines are made and drawn outside the measured time. `wall` has the measured parts; `CPU` is the main thread's in these parts and
 all that RocksDB's threads did during the phase and until they had no work left (in `last chunk`: during it).
@@ -15,7 +16,6 @@ all that RocksDB's threads did during the phase and until they had no work left 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import re
@@ -31,10 +31,11 @@ import numpy as np
 
 from crawltool.core.admission import Bounds
 from crawltool.core.politeness import Policy
-from tests.bench.frontier_driver import BOUNDS, Driver, Meter, Pump, many_hosts, span
+from tests.bench.frontier_driver import BOUNDS, Driver, Meter, Pump, State, many_hosts, span
 from tests.bench.frontier_feed import Indices, drawn, one_host_urls
 
 KNOWN_SHARE = 0.9
+MEET_STEP = 20_000  # targets
 ONE_HOST = Policy(delay_s=0.0, delay_factor=0.0, per_host=1000)
 Row = dict[str, Any]
 
@@ -50,31 +51,6 @@ def count(text: str) -> int:
 def counts(text: str) -> list[int]:
     """Read 1M,10M."""
     return [count(one) for one in text.split(",")]
-
-
-@dataclasses.dataclass
-class State:
-    """What a database holds, kept beside it after each chunk."""
-
-    folder: Path
-    hosts: int
-    next: int = 0  # the first index that is not known
-    now: float = 1e9  # of the crawl
-    run: int = 0
-
-    @classmethod
-    def load(cls, folder: Path, hosts: int) -> State:
-        file = folder / "bench.json"
-        state = cls(folder, **json.loads(file.read_text())) if file.exists() else cls(folder, hosts)
-        if state.hosts != hosts:
-            raise SystemExit(f"{folder} was filled over {state.hosts} hosts, not {hosts}")
-        return state
-
-    def save(self) -> None:
-        told = {name: value for name, value in dataclasses.asdict(self).items() if name != "folder"}
-        spare = self.folder / "bench.json.new"
-        spare.write_text(json.dumps(told))
-        spare.replace(self.folder / "bench.json")
 
 
 class Bench:
@@ -99,11 +75,9 @@ class Bench:
                 self.put(indices)
             self.keep(after)
         if self.options.served:
-            before = self.pump.kinds.copy()
-            with self.phase("served") as row:
-                self.pump.serve(self.options.served)
-                row["kinds"] = dict(self.pump.kinds - before)
-            self.keep(self.state.next)
+            self.serve("served")
+        if self.options.met and self.meet():
+            self.serve("served, hosts met")
         self.tell({"phase": "size", "known": self.state.next, **memory(), **sizes(self.state.folder)})
 
     def fill(self) -> None:
@@ -121,6 +95,23 @@ class Bench:
         self.tell({"phase": "new, last chunk", **last.row()})
         whole.settle()
         self.tell({"phase": "new, all", **whole.row()})
+
+    def serve(self, name: str) -> None:
+        """Let targets leave and come back."""
+        before = self.pump.kinds.copy()
+        with self.phase(name) as row:
+            self.pump.serve(self.options.served)
+            row["kinds"] = dict(self.pump.kinds - before)
+        self.keep(self.state.next)
+
+    def meet(self) -> bool:
+        """Serve, unmeasured, until most targets are pages: a crawl is in first contact for a short part of its life."""
+        for _ in range(0, 4 * self.options.hosts, MEET_STEP):
+            before = self.pump.kinds["page"]
+            self.pump.serve(MEET_STEP)
+            if self.pump.kinds["page"] - before > MEET_STEP // 2:
+                return True
+        return False
 
     def phase(self, name: str) -> Phase:
         return Phase(self, name)
@@ -209,6 +200,7 @@ def child(part: str, options: argparse.Namespace, urls: int = 0) -> Iterator[Row
         f"--{name}={getattr(options, name)}" for name in ("hosts", "feed", "chunk", "known", "served", "room", "seed", "keep")
     ]
     told += [f"--one-host={options.one_host}", f"--part={part}", f"--only-urls={urls}"]
+    told += ["--met"] if options.met else []
     told += [f"--pin={options.pin}"] if options.pin is not None else []
     with subprocess.Popen([sys.executable, "-m", "tests.bench.frontier", *told], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -286,6 +278,7 @@ def main() -> None:
     ask.add_argument("--chunk", default=500_000, type=count)
     ask.add_argument("--known", default=500_000, type=count, help="URLs of each phase with known ones; 0: none")
     ask.add_argument("--served", default=200_000, type=count, help="targets; 0: none")
+    ask.add_argument("--met", action="store_true", help="also serve when all hosts have been met (two more targets a host)")
     ask.add_argument("--one-host", default=100_000, type=count, help="its queue; 0: none")
     ask.add_argument("--room", default=2000, type=int)
     ask.add_argument("--seed", default=1, type=int)

@@ -6,6 +6,8 @@ plays everybody else between its turns, with the clock stopped. Time in the craw
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -70,6 +72,31 @@ class Meter:
 def others_cpu() -> float:
     """Give the CPU seconds of all threads but this one."""
     return time.process_time() - time.thread_time()
+
+
+@dataclasses.dataclass
+class State:
+    """What a database holds, kept beside it after each chunk."""
+
+    folder: Path
+    hosts: int
+    next: int = 0  # the first index that is not known
+    now: float = 1e9  # of the crawl
+    run: int = 0
+
+    @classmethod
+    def load(cls, folder: Path, hosts: int) -> State:
+        file = folder / "bench.json"
+        state = cls(folder, **json.loads(file.read_text())) if file.exists() else cls(folder, hosts)
+        if state.hosts != hosts:
+            raise SystemExit(f"{folder} was filled over {state.hosts} hosts, not {hosts}")
+        return state
+
+    def save(self) -> None:
+        told = {name: value for name, value in dataclasses.asdict(self).items() if name != "folder"}
+        spare = self.folder / "bench.json.new"
+        spare.write_text(json.dumps(told))
+        spare.replace(self.folder / "bench.json")
 
 
 class Driver:
