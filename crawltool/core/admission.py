@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from crawltool import limits, records
 from crawltool.core import rows
 from crawltool.core.book import Book
+from crawltool.core.confirmed import Confirmed
 from crawltool.core.ledger import bump
 from crawltool.core.rows import Entry, Table
 from crawltool.core.scope import Scope
@@ -34,39 +35,22 @@ class Bounds:
     shard: tuple[int, int] | None = None  # (i, n): only the hosts of share i of n, by hash of the name
 
 
-@dataclass(slots=True)
-class Offer:
-    """A URL that somebody found."""
-
-    url: str
-    kind: str = "page"
-    depth: int = 0
-    hops: int = 0
-    priority: float = 0.0
-    via: str | None = None
-    typed: bool = False  # the operator typed it: its host joins the scope, loopback included
-    seed: bool = False  # typed, or led to by redirects from a typed one: its host joins the scope
-    else_url: str | None = None
-    prior: records.Prior | None = None
-    tags: bytes | None = None
-
-
-def offer_of(candidate: records.Candidate, *, operator: bool) -> Offer:
-    """Turn a candidate line into an offer; only the operator's inbox can type a seed."""
+def entry_of(candidate: records.Candidate, *, operator: bool) -> Entry:
+    """Turn a candidate line into an entry that may be admitted; only the operator's inbox can type a seed."""
     typed = operator and candidate.source == "seed"
     tags = bytes(candidate.tags) if candidate.tags is not None else None
-    return Offer(
+    return Entry(
         candidate.url,
         candidate.kind if candidate.kind in ("page", "sitemap") else "page",
         candidate.depth,
         candidate.hops,
-        candidate.priority,
-        candidate.via,
-        typed,
-        typed,
-        candidate.else_url,
-        candidate.prior,
-        tags if tags is None or len(tags) <= limits.TAGS_BYTES_MAX else None,
+        seed=typed,
+        priority=candidate.priority,
+        via=candidate.via,
+        else_url=candidate.else_url,
+        prior=candidate.prior,
+        tags=tags if tags is None or len(tags) <= limits.TAGS_BYTES_MAX else None,
+        typed=typed,
     )
 
 
@@ -77,73 +61,77 @@ class Admission:
         self.book = book
         self.scope = scope
         self.bounds = bounds
+        self.confirmed = Confirmed()
         self.recent: dict[str, None] = {}
         self.older: dict[str, None] = {}
         self.news: list[str] = []  # scope entries that this turn added, to be said
 
-    def admit(self, offers: list[Offer], now: float) -> None:
-        """Judge many offers with one look-up."""
-        judged: list[tuple[Offer, Url, bytes]] = []
-        for offer in offers:
-            if not offer.typed and (offer.url in self.recent or offer.url in self.older):
-                self.book.ledger.duplicates += 1
+    def admit(self, found: list[Entry], now: float) -> None:
+        """Judge many found URLs with one look-up."""
+        recent, older, confirmed, duplicates = self.recent, self.older, self.confirmed, 0
+        judged: list[tuple[Entry, Url, bytes]] = []
+        for entry in found:
+            text = entry.url
+            if (text in recent or text in older) and not entry.typed:
+                duplicates += 1
                 continue
-            url = split(offer.url)
+            url = split(text)
             if url is None:
-                bump(self.book.ledger.lines_refused, f"candidate: {why_not(offer.url)}")
-            elif self._in_scope(offer, url):
-                judged.append((offer, url, url_key(url)))
-        states = self.book.known_now([key for _, _, key in judged])
-        for (offer, url, key), state in zip(judged, states, strict=True):
-            self._enter(offer, url, key, self.book.fresh.get(key, state), now)
+                bump(self.book.ledger.lines_refused, f"candidate: {why_not(text)}")
+            elif self._in_scope(entry, url):
+                key = url_key(url)
+                if key in confirmed:
+                    duplicates += 1
+                    self._remember(text)
+                else:
+                    judged.append((entry, url, key))
+        states, fresh = self.book.known_now([key for _, _, key in judged]), self.book.fresh_rows
+        for (entry, url, key), state in zip(judged, states, strict=True):
+            known = fresh.get(key, state)
+            if known is None or (known[:1] == rows.REFUSED and self._lives_again(key, known, entry)):
+                self._enter(entry, url, key, now)
+                continue
+            duplicates += 1
+            if known[:1] != rows.REFUSED:
+                confirmed.add(key)
+                self._remember(entry.url)
+        self.book.ledger.duplicates += duplicates
 
-    def _in_scope(self, offer: Offer, url: Url) -> bool:
-        if offer.typed:
-            host = self.book.host(url.host)
-            if not host.row.typed:
-                host.row.typed = True
-                self.book.touch(host)
-        if offer.seed:
-            entry = self.scope.add(url)
-            if entry is not None:
-                self.book.put(Table.META, b"scope:" + entry.encode(), b"1")
-                if not offer.typed:
-                    self.news.append(f"{offer.via} redirects to {url.href}: {entry} joins the scope")
-        reason = self.scope.judge(url) or self._other_shard(url.host)
+    def _in_scope(self, entry: Entry, url: Url) -> bool:
+        if entry.seed:
+            self._widen(entry, url)
+        reason = self.scope.judge(url)
+        if reason is None and self.bounds.shard is not None:
+            reason = self._other_shard(url.host, *self.bounds.shard)
         if reason is not None:
             self.book.ledger.out(reason, url.host)
         return reason is None
 
-    def _other_shard(self, host: str) -> str | None:
-        if self.bounds.shard is None:
-            return None
-        index, count = self.bounds.shard
+    def _widen(self, found: Entry, url: Url) -> None:
+        """Let a seed's host join the scope; one that the operator typed counts as typed."""
+        if found.typed:
+            host = self.book.host(url.host)
+            if not host.row.typed:
+                host.row.typed = True
+                self.book.touch(host)
+        entry = self.scope.add(url)
+        if entry is not None:
+            self.book.put(Table.META, b"scope:" + entry.encode(), b"1")
+            if not found.typed:
+                self.news.append(f"{found.via} redirects to {url.href}: {entry} joins the scope")
+
+    def _other_shard(self, host: str, index: int, count: int) -> str | None:
         return None if int.from_bytes(key_of_form(host)[:8], "big") % count == index % count else "other_shard"
 
-    def _enter(self, offer: Offer, url: Url, key: bytes, state: bytes | None, now: float) -> None:
-        entry = Entry(
-            url.href,
-            kind=offer.kind,
-            depth=min(max(offer.depth, 0), COUNT_MAX),
-            hops=min(max(offer.hops, 0), COUNT_MAX),
-            seed=offer.seed,
-            priority=offer.priority,
-            first_seen_at=now,
-            via=offer.via,
-            else_url=offer.else_url,
-            prior=offer.prior,
-            tags=offer.tags,
-        )
-        if state is not None and not self._lives_again(key, state, entry):
-            self.book.ledger.duplicates += 1
-            self._remember(offer.url, state)
-            return
+    def _enter(self, entry: Entry, url: Url, key: bytes, now: float) -> None:
+        entry.url, entry.first_seen_at = url.href, now
+        if not 0 <= entry.depth <= COUNT_MAX or not 0 <= entry.hops <= COUNT_MAX:
+            entry.depth, entry.hops = min(max(entry.depth, 0), COUNT_MAX), min(max(entry.hops, 0), COUNT_MAX)
         reason = self.limit(entry, url)
         if reason is not None:
             self.book.refuse_new(key, entry, reason, now)
-            return
-        self.book.accept(key, entry, self.book.host(url.host), now)
-        self._remember(offer.url, rows.QUEUED)
+        else:
+            self.book.accept(key, entry, url)
 
     def limit(self, entry: Entry, url: Url) -> str | None:
         """Name the limit that keeps a URL out, or None."""
@@ -154,25 +142,23 @@ class Admission:
             return "too_deep"
         if entry.hops > limits.REDIRECT_HOPS_MAX:
             return "too_many_redirects"
-        if bounds.max_queued_host is not None and self.book.host(url.host).row.queued >= bounds.max_queued_host:
+        if bounds.max_queued_host is not None and self.book.queued_of(url.host) >= bounds.max_queued_host:
             return "queue_full"
         return None
 
     def _lives_again(self, key: bytes, state: bytes, entry: Entry) -> bool:
         """A URL refused by a limit may come by a shorter path: the refusal is forgotten if the path is."""
-        reason = state[1:].decode() if state[:1] == rows.REFUSED else ""
+        reason = state[1:].decode()
         if reason not in rows.LIMIT_REASONS:
             return False
         settled = self.book.settled(reason, key)
-        if (entry.depth, entry.hops) >= (settled.entry.depth, settled.entry.hops):
+        if (max(entry.depth, 0), max(entry.hops, 0)) >= (settled.entry.depth, settled.entry.hops):
             return False
         self.book.unsettle(key, settled)
         self.book.ledger.accepted -= 1
         return True
 
-    def _remember(self, text: str, state: bytes) -> None:
-        if state[:1] == rows.REFUSED:
-            return
+    def _remember(self, text: str) -> None:
         self.recent[text] = None
         if len(self.recent) > RECENT_MAX:
             self.older, self.recent = self.recent, {}

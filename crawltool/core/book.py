@@ -8,6 +8,7 @@ through core/workbench.Port: a dict in tests, the store in life. What this turn 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 
 import msgspec
 
@@ -18,14 +19,17 @@ from crawltool.core.ledger import Ledger, bump
 from crawltool.core.politeness import Policy
 from crawltool.core.robots import Rules
 from crawltool.core.rows import Entry, Lease, RobotsRow, Save, Settled, Table
+from crawltool.core.urls import Url, split
 from crawltool.core.urls import key as url_key
-from crawltool.core.urls import split
 from crawltool.core.workbench import Port, Workbench
 from crawltool.records import Robots
 
 ROBOTS_HELD = 20_000  # authorities whose rules are in memory; the longest unused go first
 RULES_HELD = 400_000  # rules of them all, about 0.3 KB each with what is compiled
+PRIORITY_S = 3600.0  # a point of priority counts as much as being seen that much earlier
 EXPIRIES_SPARE = 10_000  # places of ended leases that the heap of expiries may hold
+SCAN_ROWS = 10_000
+LAST_KEY = b"\xff" * 64
 _ledger_of = msgspec.msgpack.Decoder(Ledger).decode
 
 
@@ -74,8 +78,7 @@ class Book(Workbench):
         self.waiting_entries: dict[bytes, Entry] = {}
         self.seq = 0  # crawl log
         self.lease_serial = 0
-        self.save: Save = []
-        self.fresh: dict[bytes, bytes] = {}  # KNOWN rows of this turn
+        self.fresh_rows: dict[bytes, bytes] = {}  # KNOWN rows of this turn
         self.fresh_settled: dict[bytes, Settled] = {}  # SETTLED rows of this turn
 
     # --- writing ---
@@ -87,27 +90,29 @@ class Book(Workbench):
     def begin(self, now: float) -> None:
         """Start a turn: what the last one saved is in the store now."""
         self.now = now
-        for name in self.touched:
-            host = self.hosts.get(name)
-            if host is not None:
-                host.queue.committed()
+        for host in self.touched.values():
+            for queue in host.queues:
+                if queue is not None:
+                    queue.committed()
         self.touched.clear()
-        self.fresh.clear()
+        self.pushed.clear()
+        self.pushed_to = 0
+        self.met.clear()
+        self.fresh_rows.clear()
         self.fresh_settled.clear()
         self.save = []
         self.forget_idle()
+        self.evict()
 
     def finish(self) -> Save:
         """End a turn: pack the changed hosts and the counters; the result is one batch."""
-        for name in self.touched:
-            host = self.hosts[name]
+        for name, host in self.touched.items():
             if host.dirty:
-                host.row.slots = list(host.slots.free)
-                host.row.bound = host.queue.bound
-                self.put(Table.HOSTS, name.encode(), rows.pack(host.row))
+                self.put(Table.HOSTS, name.encode(), host.packed_row())
                 host.dirty = False
             self._may_leave(host)
         if self.save:
+            self.lengths.save_into(self.save)
             self.put(Table.META, b"ledger", rows.pack(self.ledger))
             self.put(Table.META, b"serials", b"%d %d %d" % (self.serial, self.host_numbers, self.seq))
         return self.save
@@ -116,21 +121,63 @@ class Book(Workbench):
 
     def known_now(self, keys: list[bytes]) -> list[bytes | None]:
         """Give the KNOWN rows of many keys, this turn's included."""
-        fresh = self.fresh
+        fresh = self.fresh_rows
         missing = [key for key in keys if key not in fresh]
         found = dict(zip(missing, self.port.known(missing), strict=True)) if missing else {}
         return [fresh[key] if key in fresh else found[key] for key in keys]
 
     def set_known(self, key: bytes, row: bytes) -> None:
         """Change a URL's state row."""
-        self.fresh[key] = row
+        self.fresh_rows[key] = row
         self.put(Table.KNOWN, key, row)
 
-    def accept(self, key: bytes, entry: Entry, host: Host, now: float) -> None:
-        """Take a new URL into the crawl: it is queued."""
+    def accept(self, key: bytes, entry: Entry, url: Url) -> None:
+        """Take a new URL into the crawl: it is queued, at a host that need not be hot for it."""
         self.ledger.accepted += 1
-        entry.first_seen_at = now
-        self.enqueue(key, entry, host, rows.QUEUED)
+        number = self.cold.get(url.host)
+        if number is None:
+            host = self.hosts.get(url.host) or (
+                self.host(url.host) if len(self.hosts) < self.hot_most else self._unless_cold(url.host)
+            )
+            if host is not None:
+                self.enqueue(key, entry, host, rows.QUEUED)
+                return
+            number = self.cold[url.host]
+        place, rank = (rows.NORMAL, entry.first_seen_at) if entry.priority == 0.0 else self.rank(entry)
+        self.serial += 1
+        queue_key = rows.queue_key(number, place, rank, self.serial)
+        self.ledger.queued += 1
+        self.fresh_rows[key] = row = rows.QUEUED + queue_key
+        self.save.append((Table.KNOWN, key, row))
+        self.save.append((Table.QUEUE, queue_key, rows.pack_entry(entry)))
+        if self.lengths.add(number, place, 1) == 1:
+            self.wait_in_class(number, place, rank)
+
+    def _unless_cold(self, name: str) -> Host | None:
+        """Take a host in that is not in memory: cold, unless what it gets must fail at once."""
+        row = self.stored(name)
+        if row is None:
+            row = self.met[name] = self.new_row()
+            self.put(Table.HOSTS, name.encode(), rows.pack(row))
+        elif row.state == State.CLOSED and row.closed_run == self.run:
+            return self.remember(name, row, 0)
+        self.name_host(row.number, name)
+        self.cold[name] = row.number
+        return None
+
+    def queued_of(self, name: str) -> int:
+        """Count what is queued for a host, wherever it is; 0 for one that is not in memory."""
+        number = self.cold.get(name)
+        if number is not None:
+            return self.lengths.of_host(number)
+        host = self.hosts.get(name)
+        return host.queued if host is not None else 0
+
+    def rank(self, entry: Entry) -> tuple[int, float]:
+        """Give the class of an entry and its rank there: the earlier it was seen the lower, and each point counts as an hour."""
+        if entry.priority == 0.0:
+            return rows.NORMAL, entry.first_seen_at
+        return rows.class_of(entry.priority), entry.first_seen_at - PRIORITY_S * entry.priority
 
     def refuse_new(self, key: bytes, entry: Entry, reason: str, now: float) -> None:
         """Accept a URL only to refuse it by a limit: its text and smallest depth stay."""
@@ -140,19 +187,21 @@ class Book(Workbench):
 
     def enqueue(self, key: bytes, entry: Entry, host: Host, state: bytes, rank: float | None = None) -> None:
         """Put an entry into its host's queue; the counters say queued from now on."""
-        place = entry.first_seen_at - entry.priority if rank is None else rank
+        place, own_rank = self.rank(entry)
         self.serial += 1
-        queue_key = rows.queue_key(host.row.number, place, self.serial)
+        queue_key = rows.queue_key(host.row.number, place, own_rank if rank is None else rank, self.serial)
         self.ledger.queued += 1
         self.set_known(key, state + queue_key)
         self.push(host, queue_key, entry)
 
     def push(self, host: Host, queue_key: bytes, entry: Entry) -> None:
         """Put an entry into a host's queue in memory and on disk."""
-        self.put(Table.QUEUE, queue_key, rows.pack(entry))
-        host.queue.push(queue_key, entry)
-        host.row.queued += 1
-        self.touch(host)
+        self.save.append((Table.QUEUE, queue_key, rows.pack_entry(entry)))
+        place = queue_key[4]
+        host.queue(place).push(queue_key, entry)
+        host.queued += 1
+        is_first = self.lengths.add(host.row.number, place, 1) == 1
+        self.touched[host.name] = host
         if entry.kind == "robots":
             # It goes before what waits for rules, and counts for no limit: else two hosts whose rules lie at each other
             # would wait for each other.
@@ -160,35 +209,42 @@ class Book(Workbench):
         if host.state is State.CLOSED:
             self.closing[host.name] = host
         elif host.state is State.NEW:
+            if host.wants_address and is_first:
+                self.wait_in_class(host.row.number, place, rows.rank_of(queue_key))
             self.resolve_at(host, host.row.rest_until)
         self.schedule(host)
 
-    def take_head(self, host: Host) -> tuple[bytes, Entry]:
-        """Pop a host's first entry from memory and disk."""
-        head = self.head(host)
+    def take_head(self, host: Host, place: int) -> tuple[bytes, Entry]:
+        """Pop the first entry of a host's class from memory and disk."""
+        head = self.head(host, place)
         assert head is not None
-        host.queue.pop()
-        host.row.queued -= 1
-        self.put(Table.QUEUE, head[0], None)
-        self.touch(host)
+        queue = host.queues[place]
+        assert queue is not None
+        queue.pop()
+        self._taken(host, head[0])
         return head
 
-    def head(self, host: Host) -> tuple[bytes, Entry] | None:
-        """Give a host's first entry."""
-        head = host.queue.head(self.scan_queue)
-        assert (head is None) == (host.row.queued == 0), (host.name, host.row.queued)
-        return head
+    def head(self, host: Host, place: int) -> tuple[bytes, Entry] | None:
+        """Give the first entry of a host's class."""
+        queue = host.queues[place]
+        return queue.head(self.scan_queue) if queue is not None else None
 
-    def scan_queue(self, start: bytes, end: bytes, at_most: int) -> list[tuple[bytes, bytes]]:
-        """Read queue rows that were committed."""
-        return self.port.scan(Table.QUEUE, start, end, at_most)
+    def first(self, host: Host) -> tuple[bytes, Entry]:
+        """Give the first entry of a host's highest class; it has one."""
+        found = next((head for place in range(rows.CLASSES) if (head := self.head(host, place)) is not None), None)
+        assert found is not None, host.name
+        return found
+
+    def _taken(self, host: Host, queue_key: bytes) -> None:
+        host.queued -= 1
+        self.lengths.add(host.row.number, queue_key[4], -1)
+        self.put(Table.QUEUE, queue_key, None)
+        self.touched[host.name] = host
 
     def drop_queued(self, host: Host, queue_key: bytes) -> None:
         """Take one entry out of the middle of a queue."""
-        host.queue.remove(queue_key)
-        host.row.queued -= 1
-        self.put(Table.QUEUE, queue_key, None)
-        self.touch(host)
+        host.queue(queue_key[4]).remove(queue_key)
+        self._taken(host, queue_key)
         self.schedule(host)
 
     def wait(self, key: bytes, entry: Entry, due_at: float) -> None:
@@ -197,7 +253,7 @@ class Book(Workbench):
         place = rows.waiting_key(due_at, self.serial)
         self.ledger.queued += 1
         self.set_known(key, rows.REQUEUED + place)
-        self.put(Table.WAITING, place, rows.pack(entry))
+        self.put(Table.WAITING, place, rows.pack_entry(entry))
         self.remember_waiting(place, entry, due_at)
 
     def remember_waiting(self, place: bytes, entry: Entry, due_at: float) -> None:
@@ -211,10 +267,10 @@ class Book(Workbench):
         self.ledger.queued -= 1
         return self.waiting_entries.pop(place)
 
-    def settle_done(self, key: bytes, now: float) -> None:
-        """A URL got its answer."""
+    def settle_done(self, key: bytes) -> None:
+        """A URL got its answer: the line of the crawl log that was written last."""
         self.ledger.done += 1
-        self.set_known(key, rows.DONE + int(now * 1000).to_bytes(8, "big"))
+        self.set_known(key, rows.DONE + self.seq.to_bytes(8, "big"))
 
     def settle_failed(self, key: bytes, entry: Entry, reason: str, detail: str, now: float) -> None:
         """A URL failed for good."""
@@ -316,6 +372,13 @@ class Book(Workbench):
         serials = self.port.get(Table.META, b"serials")
         if serials is not None:
             self.serial, self.host_numbers, self.seq = (int(part) for part in serials.split())
+        self.lengths.load(self.port.get(Table.META, b"lengths"), self.each(Table.LENGTHS))
+
+    def each(self, table: Table, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[tuple[bytes, bytes]]:
+        """Give all committed rows of a table, or of a range of it."""
+        while part := self.port.scan(table, start, end, SCAN_ROWS):
+            yield from part
+            start = part[-1][0] + b"\0"
 
     def key_of(self, entry: Entry) -> bytes:
         """Give the key of an entry's URL."""

@@ -9,35 +9,35 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
 from crawltool import limits, records
 from crawltool.core import hosting, rows
-from crawltool.core.admission import Admission, Bounds, Offer, offer_of
+from crawltool.core.admission import Admission, Bounds, entry_of
 from crawltool.core.book import Book
 from crawltool.core.hosts import Fact, State
 from crawltool.core.ledger import bump
 from crawltool.core.politeness import Policy, backoff
 from crawltool.core.release import Release, drain_closing
-from crawltool.core.rows import Lease, Save, Table
+from crawltool.core.rows import Entry, Lease, Save, Table
 from crawltool.core.scope import Scope
 from crawltool.core.settling import Settling
 from crawltool.core.urls import split
 from crawltool.core.workbench import Port
 
-SCAN_ROWS = 10_000
-LAST_KEY = b"\xff" * 64
+
+OPERATOR = "inbox"
 
 
 class Event(NamedTuple):
-    """One input line: the record, its bytes, and whether it came through the operator's inbox."""
+    """One input line: the record, its bytes, and the channel it came through, which alone gives trust."""
 
     record: records.Record
     line: bytes
-    operator: bool = False
+    channel: str = ""  # "" is the loop; "inbox" the operator's; else the NAME of inbox.d/NAME
 
 
 @dataclass(slots=True)
@@ -82,24 +82,19 @@ class Frontier:
             book.addresses_from = now + book.policy.address_delay_s
         book.load_meta()
         longer_s = self._longer_delay()
-        self.admission.scope.restore([key[6:].decode() for key, _ in self._all(Table.META, b"scope:", b"scope;")])
-        leases = {key.decode(): rows.lease_of(value) for key, value in self._all(Table.LEASES)}
+        self.admission.scope.restore([key[6:].decode() for key, _ in book.each(Table.META, b"scope:", b"scope;")])
+        leases = {key.decode(): rows.lease_of(value) for key, value in book.each(Table.LEASES)}
         self._load_hosts(leases, now, longer_s)
         self._load_waiting(now)
         self._load_leases(leases, now, void_leases)
         self._revive()
         for host in book.hosts.values():
-            if host.state is State.NEW and host.row.queued:
+            if host.state is State.NEW and host.queued:
                 book.resolve_at(host, max(now, host.row.rest_until))
             book.schedule(host)
         book.ledger.check()
         book.put(Table.META, b"run", b"%d" % run)
         return book.finish()
-
-    def _all(self, table: Table, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[tuple[bytes, bytes]]:
-        while part := self.book.port.scan(table, start, end, SCAN_ROWS):
-            yield from part
-            start = part[-1][0] + b"\0"
 
     def _longer_delay(self) -> float:
         """Tell by how much --delay is longer than in the last run: the stored times were made with that one."""
@@ -109,22 +104,29 @@ class Frontier:
 
     def _load_hosts(self, leases: dict[str, Lease], now: float, longer_s: float) -> None:
         """Hold the hosts that have a queue, a lease or a rest; the others are read when they are met."""
+        book = self.book
         taken = Counter(lease.host for lease in leases.values() if lease.address is not None)
         asking = {lease.host for lease in leases.values() if lease.address is None}
-        for key, value in self._all(Table.HOSTS):
+        for key, value in book.each(Table.HOSTS):
             name, row = key.decode(), rows.host_row_of(value)
-            row.slots, row.rest_s = [at + longer_s for at in row.slots], row.rest_s + longer_s
-            rests = max([row.rest_until, *row.slots]) > now
-            if row.queued or rests or name in taken or name in asking:
-                host = self.book.remember(name, row, taken[name])
-                if longer_s > 0:
-                    self.book.touch(host)
+            queued = book.lengths.of_host(row.number)
+            is_out = name in taken or name in asking
+            if longer_s > 0 and (queued or is_out or max(row.slots, default=now) + longer_s > now):
+                row.slots, row.rest_s = [at + longer_s for at in row.slots], row.rest_s + longer_s
+                book.put(Table.HOSTS, key, rows.pack(row))
+                book.met[name] = row
+            if is_out or (queued and len(book.hosts) < book.hot_most):
+                host = book.remember(name, row, taken[name])
                 if host.state is State.RESOLVING and name not in asking:
                     host.meet(Fact.NOT_RESOLVED)
+            elif queued:
+                book.name_host(row.number, name)
+                book.cold[name] = row.number
+                book.wait_cold(row.number, min(row.rest_until, now + row.backoff_s))
 
     def _load_waiting(self, now: float) -> None:
         """Hold what waits for another try: no longer than it was meant to, whatever the clock says now."""
-        for place, value in self._all(Table.WAITING):
+        for place, value in self.book.each(Table.WAITING):
             entry = rows.entry_of(value)
             longest_s = max(float(limits.RETURNED_WAIT_S_MAX), backoff(self.book.policy, entry.attempt, 0.0))
             self.book.remember_waiting(place, entry, min(int.from_bytes(place[:8], "big") / 1e6, now + longest_s))
@@ -163,7 +165,7 @@ class Frontier:
     def _revive(self) -> None:
         """Judge again what the last run gave up for reasons of a run or of its limits. (Hosts: Workbench.remember.)"""
         book = self.book
-        for place, value in self._all(Table.SETTLED, b"0", b"1"):
+        for place, value in book.each(Table.SETTLED, b"0", b"1"):
             settled = rows.settled_of(value)
             entry, url = settled.entry, split(settled.entry.url)
             if url is None or (settled.reason in rows.LIMIT_REASONS and self.admission.limit(entry, url) is not None):
@@ -183,11 +185,17 @@ class Frontier:
         """
         book = self.book
         book.begin(now)
-        offers: list[Offer] = []
+        found: list[Entry] = []
         for event in events:
-            self._take(event, offers, now)
-        if offers:
-            self.admission.admit(offers, now)
+            record = event.record
+            if type(record) is records.Candidate:
+                found.append(entry_of(record, operator=event.channel == OPERATOR))
+            elif type(record) is records.Outcome:
+                found += self.settling.outcome(record, event.line, now)
+            else:
+                bump(book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
+        if found:
+            self.admission.admit(found, now)
         self.settling.expire(min(now, caught_up_at if caught_up_at is not None else now))
         self._wake_waiting(now)
         drain_closing(book, now)
@@ -206,15 +214,6 @@ class Frontier:
             news,
         )
 
-    def _take(self, event: Event, offers: list[Offer], now: float) -> None:
-        record = event.record
-        if isinstance(record, records.Outcome):
-            offers += self.settling.outcome(record, event.line, now)
-        elif isinstance(record, records.Candidate):
-            offers.append(offer_of(record, operator=event.operator))
-        else:
-            bump(self.book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
-
     def _wake_waiting(self, now: float) -> None:
         book = self.book
         while book.waiting and (book.waiting[0][0] <= now or book.waiting[0][1] not in book.waiting_entries):
@@ -229,14 +228,8 @@ class Frontier:
         book = self.book
         if self.release.limit is not None:
             return inf
-        first = book.next_address()
-        times = [first[0] if first is not None else inf]
-        if book.waiting:
-            times.append(book.waiting[0][0])
-        unresolved = book.next_unresolved()
-        if unresolved is not None:
-            times.append(unresolved[0])
-        return min(times)
+        waiting_at = book.waiting[0][0] if book.waiting else inf
+        return min(book.next_at(), book.next_fresh_at(), waiting_at)
 
     def _wakeup(self, next_at: float, now: float, room_left: int) -> float:
         if self.book.closing:

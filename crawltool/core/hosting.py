@@ -17,20 +17,38 @@ SERVER_ERRORS_BEFORE_REST = 5  # 5xx in a row: one broken page is not a broken h
 CLOSING_PER_TURN = 5_000  # entries failed in one turn when a host is closed
 
 
-def give_slots(book: Book, lease: Lease, next_at: float, ip_next_at: float, rest_s: float) -> Host:
-    """Give a lease's slots back with their next times; the result is its host."""
-    host = book.host(lease.host)
-    book.give_slots(host, lease, next_at, ip_next_at)
+def give_slots(book: Book, lease: Lease, end: float, rest_s: float) -> Host:
+    """Give a lease's slots back after an exchange that ended at `end`; the result is its host, which rests so long."""
+    host, policy = book.host(lease.host), book.policy
+    book.give_slots(host, lease, end + rest_s, end + policy.address_delay_s, end + policy.delay_s)
     if lease.entry.kind != "address":
-        others_s = max(host.slots.latest() - book.now, 0.0) if book.policy.per_host > 1 else 0.0
+        others_s = max(host.slots.latest() - book.now, 0.0) if policy.per_host > 1 else 0.0
         host.row.rest_s = max(rest_s, others_s)
+    return host
+
+
+def give_slots_unasked(book: Book, lease: Lease) -> Host:
+    """Give the slots of a lease back with the times they had: nobody was asked."""
+    host = book.host(lease.host)
+    book.give_slots(host, lease, lease.slot_at, lease.ip_slot_at, lease.domain_slot_at)
     return host
 
 
 def give_slots_rested(book: Book, lease: Lease, now: float) -> Host:
     """Give the slots of a lease back whose exchange nobody tells of: it may end just now."""
-    rest_s = max(lease.rest_s, book.policy.delay_s)  # the lease may be of a run with a shorter --delay
-    return give_slots(book, lease, now + rest_s, now + book.policy.address_delay_s, rest_s)
+    return give_slots(
+        book, lease, now, max(lease.rest_s, book.policy.delay_s)
+    )  # the lease may be of a run with a shorter --delay
+
+
+def waits_for_domain(book: Book, host: Host, now: float) -> bool:
+    """Tell whether the host's registrable domain is busy; then the host has a turn of its own (--per-domain)."""
+    domain = book.domain_of(host)
+    if domain is None or domain.slots.ready_at() <= now:
+        return False
+    host.not_before = domain.turn(now, book.policy.delay_s)
+    book.schedule(host)
+    return True
 
 
 def crawl_delay(book: Book, url: str) -> float:
@@ -112,7 +130,7 @@ def close(book: Book, host: Host, reason: str) -> None:
     host.row.closed_run = book.run
     book.note_closed(host)
     book.touch(host)
-    if host.row.queued:
+    if host.queued:
         book.closing[host.name] = host
     book.schedule(host)
 
@@ -122,10 +140,11 @@ def unanswered(book: Book, host: Host, now: float) -> float:
 
     No host's fault, but a crawl must end (law 11): a fetch that gives all back makes no page.
     """
-    host.unanswered += 1
-    if host.unanswered > limits.RETURNED_MAX:
+    host.row.unanswered += 1
+    book.touch(host)
+    if host.row.unanswered > limits.RETURNED_MAX:
         close(book, host, "host_unavailable")
-    return now + politeness.returned_wait(host.unanswered)
+    return now + politeness.returned_wait(host.row.unanswered)
 
 
 def unpark(book: Book, state: RobotsState) -> None:
@@ -178,7 +197,7 @@ def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
 
 def answers_elsewhere(host: Host, authority: str) -> bool:
     """Tell whether another authority of the host answered last: then a dead port is not a dead host."""
-    return host.answers_at not in ("", authority)
+    return host.row.answers_at not in ("", authority)
 
 
 def take_requeued(book: Book, host: Host, state: bytes) -> Entry | None:
@@ -186,7 +205,7 @@ def take_requeued(book: Book, host: Host, state: bytes) -> Entry | None:
     place = state[1:]
     if place in book.waiting_entries:
         return book.stop_waiting(place)
-    entry = host.queue.fresh.get(place) or next((e for k, e in host.queue.buffer if k == place), None)
+    entry = host.queue(place[4]).find(place)
     if entry is None:
         raw = book.port.get(Table.QUEUE, place)
         entry = rows.entry_of(raw) if raw is not None else None

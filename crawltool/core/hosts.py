@@ -7,12 +7,13 @@ crawltool-frontier(1) prints the table. Called by core/book and the rooms that d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from math import inf
 
 from crawltool.core.politeness import Slots
 from crawltool.core.queue import HostQueue
-from crawltool.core.rows import HostRow
+from crawltool.core.rows import CLASSES, HostRow, pack, queue_prefix
 
 
 class State(StrEnum):
@@ -59,78 +60,104 @@ FACTS_IGNORED: frozenset[tuple[State, Fact]] = frozenset(
 
 
 class Address:
-    """One IP address: its clock and the heap of its hosts by the time they may be asked."""
+    """One IP address: its clock, its hosts that are not ready by time, and its ready ones by class and rank."""
 
-    __slots__ = ("hosts", "ip", "members", "scheduled_at", "slots")
+    __slots__ = ("hosts", "ip", "members", "ranks", "ready", "rest_until", "scheduled_at", "slots")
 
     def __init__(self, ip: str, slots: Slots) -> None:
         self.ip = ip
         self.slots = slots
-        self.hosts: list[tuple[float, int, Host]] = []
         self.members = 0  # hosts in memory that are asked here
-        self.scheduled_at = inf  # its valid place in the frontier's heap
+        self.hosts: list[tuple[float, int, Host]] = []
+        self.ready: tuple[list[tuple[float, int, Host]], ...] = ([], [], [], [])
+        self.scheduled_at = inf  # its valid place in the heap of addresses by time
+        self.ranks = [inf] * CLASSES  # its valid places among the ready addresses
+        self.rest_until = 0.0  # several of its hosts complained
+
+    def ready_at(self) -> float:
+        """Tell when a slot may be used."""
+        return max(self.slots.ready_at(), self.rest_until)
 
 
 class Host:
-    """One host name in memory: its durable row, its queue, and what is out."""
+    """One host name in memory: its durable row, its queues, and what is out."""
 
     __slots__ = (
         "address",
-        "answers_at",
         "dirty",
         "full",
         "is_leaving",
         "leased",
         "name",
+        "not_before",
         "parked",
-        "queue",
+        "queued",
+        "queues",
+        "ranks",
         "row",
         "scheduled_at",
         "slots",
-        "unanswered",
+        "state",
         "wants_address",
     )
 
-    def __init__(self, name: str, row: HostRow, queue: HostQueue, slots: Slots) -> None:
+    def __init__(self, name: str, row: HostRow, slots: Slots, lengths: Sequence[int]) -> None:
+        """lengths: what is queued in each class, all of it in the store."""
         self.name = name
         self.row = row
-        self.queue = queue
+        self.state = State(row.state)
+        self.queues: list[HostQueue | None] = [None] * CLASSES
+        self.queued = 0
+        for place, length in enumerate(lengths):
+            if length:
+                self.queued += length
+                self.queue(place).more = True
         self.slots = slots
         self.address: Address | None = None
         self.leased = 0
         self.parked = False  # waits for rules that are under way
         self.full = False  # its page limit is reached, leases that are out included
+        self.not_before = 0.0  # its turn among the hosts of its registrable domain
         self.scheduled_at = inf  # its valid place in its address's heap
+        self.ranks = [inf] * CLASSES  # its valid places among the ready hosts of its address
         self.dirty = False
         self.wants_address = False  # stands among the unresolved
         self.is_leaving = False  # stands among those that may be forgotten
-        self.answers_at = ""  # the authority that answered last: one dead port is not a dead host
-        self.unanswered = 0  # address and robots targets in a row that came back unasked or not at all
 
-    @property
-    def state(self) -> State:
-        """Give the host's state."""
-        return State(self.row.state)
+    def queue(self, place: int) -> HostQueue:
+        """Give the queue of a class."""
+        found = self.queues[place]
+        if found is None:
+            found = self.queues[place] = HostQueue(queue_prefix(self.row.number, place), more=False)
+        return found
 
     def meet(self, fact: Fact) -> None:
         """Move by the table; a fact that the table does not know in this state is a bug."""
         pair = (self.state, fact)
         if pair in FACTS_IGNORED:
             return
-        self.row.state = TRANSITIONS[pair].value
+        self.state = TRANSITIONS[pair]
+        self.wants_address = self.wants_address and self.state is State.NEW
         self.dirty = True
 
     def ready_at(self) -> float:
         """Tell when its next target may leave; infinity while it waits for something else than time."""
-        if self.row.queued == 0 or self.parked or self.full or self.row.state != State.OPEN:
+        if self.queued == 0 or self.parked or self.full or self.state is not State.OPEN:
             return inf
-        return max(self.slots.ready_at(), self.row.rest_until)
+        return max(self.slots.ready_at(), self.row.rest_until, self.not_before)
 
     def rest_until(self, until: float, length_s: float) -> None:
         """Rest the whole host; a rest is never shortened (law 8)."""
         if until > self.row.rest_until:
             self.row.rest_until, self.row.backoff_s = until, length_s
             self.dirty = True
+
+    def packed_row(self) -> bytes:
+        """Give its row as it is saved."""
+        row = self.row
+        row.state = self.state.value
+        row.slots = list(self.slots.free)
+        return pack(row)
 
 
 def is_literal(name: str) -> bool:

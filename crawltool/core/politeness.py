@@ -13,6 +13,9 @@ from math import inf
 from crawltool import limits
 
 
+TURN_S_MIN = 0.05  # between the turns of a domain's hosts, where --delay is shorter
+
+
 @dataclass(frozen=True)
 class Policy:
     """The operator's settings that decide when a host may be asked. Seconds and counts."""
@@ -23,6 +26,7 @@ class Policy:
     ip_delay_s: float | None = None  # None: a fifth of delay_s
     per_host: int = 1
     per_ip: int | None = None  # None: 2, or per_host if larger
+    per_domain: int | None = None  # of a registrable domain; None: no clock of its own
     backoff_s: float = 60.0  # first step of the failure ladder
     retries: int = 3
     robots_ttl_s: float = 4 * 3600.0
@@ -82,6 +86,26 @@ class Slots:
     def latest(self) -> float:
         """Tell when all free slots may be used."""
         return max(self.free, default=0.0)
+
+
+class Domain:
+    """The clock of a registrable domain (--per-domain). A host that finds it busy gets a turn of its own.
+
+    Turns are handed out one delay apart, so that a domain with many ready hosts wakes one of them at a time.
+    """
+
+    __slots__ = ("slots", "turn_at")
+
+    def __init__(self, count: int, at: float) -> None:
+        self.slots = Slots.all_free(count, at)
+        self.turn_at = 0.0
+
+    def turn(self, now: float, delay_s: float) -> float:
+        """Give the time at which a host that comes at `now` may try again."""
+        ready_at = self.slots.ready_at()
+        free_at = ready_at if ready_at < inf else now + max(delay_s, TURN_S_MIN)
+        self.turn_at = max(self.turn_at + max(delay_s, TURN_S_MIN) / self.slots.count, free_at)
+        return self.turn_at
 
 
 def rest(policy: Policy, elapsed_s: float, crawl_delay_s: float | None) -> float:

@@ -1,4 +1,4 @@
-"""One host's queue: the head in memory, the rest in the store.
+"""The queue of one class of one host: the head in memory, the rest in the store.
 
 Called by core/book. The queue is ordered by key (rank, then serial). A few entries at its head are held here; what is
 pushed behind them goes to the store only. The last popped key bounds every read from below: without it a read walks
@@ -18,13 +18,13 @@ Scan = Callable[[bytes, bytes, int], list[tuple[bytes, bytes]]]  # (first key, e
 
 
 class HostQueue:
-    """The queue of one host. `scan` reads what was committed; what this turn pushed or took is in `fresh` and `gone`."""
+    """One queue. `scan` reads what was committed; what this turn pushed or took is in `fresh` and `gone`."""
 
     __slots__ = ("bound", "buffer", "fresh", "gone", "more", "prefix")
 
-    def __init__(self, prefix: bytes, bound: bytes, more: bool) -> None:
+    def __init__(self, prefix: bytes, *, more: bool) -> None:
         self.prefix = prefix
-        self.bound = bound
+        self.bound = prefix
         self.more = more  # the store may hold keys behind the buffer
         self.buffer: list[tuple[bytes, Entry]] = []
         self.fresh: dict[bytes, Entry] = {}
@@ -43,6 +43,10 @@ class HostQueue:
             self.fresh.update(self.buffer[HELD:])
             del self.buffer[HELD:]
             self.more = True
+
+    def find(self, key: bytes) -> Entry | None:
+        """Give an entry that is in memory."""
+        return self.fresh.get(key) or next((entry for place, entry in self.buffer if place == key), None)
 
     def head(self, scan: Scan) -> tuple[bytes, Entry] | None:
         """Give the first entry, or None when the queue is empty."""

@@ -12,11 +12,11 @@ from crawltool import limits, records
 from crawltool.core import hosting, rows
 from crawltool.core.admission import Bounds
 from crawltool.core.book import Book, RobotsState
-from crawltool.core.hosts import Address, Fact, Host
+from crawltool.core.hosts import Address, Fact, Host, State
 from crawltool.core.rows import Entry, Lease
 from crawltool.core.urls import Url, split
 
-RANK_GRAIN_S = 1e-3  # ranks are kept in whole microseconds
+RANK_GRAIN_S = 2e-3  # ranks are kept in whole milliseconds
 JUDGED_PER_TURN = 5_000  # refusals in one turn; a queue of disallowed URLs must not hold the others up
 
 
@@ -36,19 +36,23 @@ class Release:
         self.limit = self._limit_reached()
         if self.limit is not None or room <= 0:
             return out
-        self._ask_addresses(out, now, room)
-        while len(out) < room and self.judged < JUDGED_PER_TURN:
-            first = self.book.next_address()
-            if first is None or first[0] > now:
-                break
-            address = first[1]
-            line = self._from_host(address, address.hosts[0][2], now)
-            if line is not None:
-                out.append(line)
+        judged = -1
+        while not out and self.limit is None and judged < self.judged < JUDGED_PER_TURN:
+            judged = self.judged
+            self._ask_addresses(out, now, room)
+            self._ask_hosts(out, now, room)
+        return out
+
+    def _ask_hosts(self, out: list[bytes], now: float, room: int) -> None:
+        while len(out) < room and self.judged < JUDGED_PER_TURN and (picked := self.book.pick()) is not None:
+            line = self._from_host(*picked, now)
+            if line is None:
+                self.judged += 1
+                continue
+            out.append(line)
             self.limit = self._limit_reached()
             if self.limit is not None:
                 break
-        return out
 
     def _limit_reached(self) -> str | None:
         ledger, bounds = self.book.ledger, self.bounds
@@ -59,41 +63,51 @@ class Release:
         return None
 
     def _ask_addresses(self, out: list[bytes], now: float, room: int) -> None:
-        """Release address targets: they contact no crawled host, so no clock holds them; half the room at most."""
+        """Release address targets: they contact no crawled host, so no clock holds them; half the room at most.
+
+        Hosts are made hot by this, so no more than can soon be asked: urgent ones always.
+        """
         book = self.book
         most = max(room // 2, 1)
-        while len(out) < min(room, most) and (first := book.next_unresolved()) is not None and first[0] <= now:
-            host = first[1]
+        while len(out) < min(room, most) and self.judged < JUDGED_PER_TURN:
+            if len(book.hosts) >= book.hot_most and book.next_at() <= now and not book.has_urgent_fresh():
+                return
+            host = book.pick_fresh()
+            if host is None:
+                return
+            self.judged += 1
+            if host.state is not State.NEW or host.row.rest_until > now:
+                continue  # it was cold, and has an address or a rest
             host.meet(Fact.ASKED_ADDRESS)
-            head = book.head(host)
-            assert head is not None
-            out.append(self._lease(host, None, Entry(head[1].url, kind="address"), b"", now))
+            out.append(self._lease(host, None, Entry(book.first(host)[1].url, kind="address"), b"", now))
 
-    def _from_host(self, address: Address, host: Host, now: float) -> bytes | None:
+    def _from_host(self, host: Host, place: int, now: float) -> bytes | None:
         """Take what a host may send next; None when that was nothing, and the host has another place now."""
         book = self.book
-        assert host.address is address and host.ready_at() <= now, host.name
         if host.row.address_until <= now:
             hosting.stale(book, host, now)
             return None
-        head = book.head(host)
+        if hosting.waits_for_domain(book, host, now):
+            return None
+        urgent = book.head(host, rows.URGENT)
+        if urgent is not None and urgent[1].kind == "robots":
+            return self._robots_entry(host, now)
+        head = book.head(host, place)
         assert head is not None
         key, entry = head
         url = split(entry.url)
         assert url is not None, entry.url
-        if entry.kind == "robots":
-            return self._robots_entry(host, address, now)
         if entry.kind == "page" and self._host_is_full(host):
             host.full = True
             book.schedule(host)
             return None
-        return self._judged(host, address, key, entry, url, now)
+        return self._judged(host, key, entry, url, now)
 
     def _host_is_full(self, host: Host) -> bool:
         most = self.bounds.max_pages_host
         return most is not None and not host.row.typed and host.row.pages + host.leased >= most
 
-    def _judged(self, host: Host, address: Address, key: bytes, entry: Entry, url: Url, now: float) -> bytes | None:
+    def _judged(self, host: Host, key: bytes, entry: Entry, url: Url, now: float) -> bytes | None:
         """Ask for rules first where they are missing or old; then release or refuse the head."""
         book = self.book
         state = book.robots_of(url.authority)
@@ -104,50 +118,49 @@ class Release:
                 hosting.park(book, host, state)
                 return None
             if row is not None and row.availability == "unreachable" and row.run == book.run and now < row.expires_at:
-                self._later(host, row.expires_at, now)
+                self._later(host, key[4], row.expires_at, now)
                 return None
             state.pending = True
             robots = Entry(robots_url(url), kind="robots", for_=url.authority, first_seen_at=now)
-            return self._lease(host, address, robots, b"", now)
+            return self._lease(host, host.address, robots, b"", now)
         state.is_unused = False
         refusal = refusal_of(state, url, hopeless)
         if refusal is not None:
-            self._refuse(host, *refusal, now)
+            self._refuse(host, key[4], *refusal, now)
             return None
-        book.take_head(host)
+        book.take_head(host, key[4])
         book.ledger.queued -= 1
         book.ledger.leased += 1
         book.ledger.pages_out += entry.kind == "page"
-        return self._lease(host, address, entry, key, now)
+        return self._lease(host, host.address, entry, key, now)
 
-    def _later(self, host: Host, at: float, now: float) -> None:
+    def _later(self, host: Host, place: int, at: float, now: float) -> None:
         """Let the head wait behind all others for its authority's rules; the host waits when only such heads are left."""
         book = self.book
-        self.judged += 1
-        key, entry = book.take_head(host)
+        key, entry = book.take_head(host, place)
         book.ledger.queued -= 1
         if rows.rank_of(key) >= at - RANK_GRAIN_S:
             host.rest_until(at, at - now)
         book.enqueue(book.key_of(entry), entry, host, rows.REQUEUED if entry.was_leased else rows.QUEUED, rank=at)
 
-    def _refuse(self, host: Host, reason: str, detail: str, now: float) -> None:
+    def _refuse(self, host: Host, place: int, reason: str, detail: str, now: float) -> None:
         book = self.book
-        self.judged += 1
-        _, entry = book.take_head(host)
+        _, entry = book.take_head(host, place)
         book.ledger.queued -= 1
         book.settle_refused(book.key_of(entry), entry, reason, detail, now, leased=entry.was_leased)
         book.schedule(host)
 
-    def _robots_entry(self, host: Host, address: Address, now: float) -> bytes | None:
+    def _robots_entry(self, host: Host, now: float) -> bytes | None:
         """Release a robots redirect, unless nobody waits for it any more."""
         book = self.book
-        key, entry = book.take_head(host)
+        key, entry = book.take_head(host, rows.URGENT)
         state = book.robots_of(entry.for_ or "")
-        if state.hold(now):
+        if state.hold(now):  # others brought them, or a clock that had been set back caught up with them
+            hosting.unpark(book, state)
             book.schedule(host)
             return None
         state.pending = True
-        return self._lease(host, address, entry, key, now)
+        return self._lease(host, host.address, entry, key, now)
 
     def _lease(self, host: Host, address: Address | None, entry: Entry, key: bytes, now: float) -> bytes:
         """Take the slots, write the lease down, and give the target's line."""
@@ -212,9 +225,9 @@ def drain_closing(book: Book, now: float) -> None:
     left = hosting.CLOSING_PER_TURN
     for name, host in list(book.closing.items()):
         reason = host.row.closed_for or "host_unavailable"
-        while left and host.row.queued:
+        while left and host.queued:
             left -= 1
-            _, entry = book.take_head(host)
+            _, entry = book.take_head(host, book.first(host)[0][4])
             if entry.kind == "robots":
                 hosting.robots_failed(book, entry.for_ or "", "its host is closed", now)
                 continue
@@ -224,5 +237,5 @@ def drain_closing(book: Book, now: float) -> None:
                 book.settle_refused(key, entry, reason, "", now)
             else:
                 book.settle_failed(key, entry, reason, "", now)
-        if not host.row.queued:
+        if not host.queued:
             del book.closing[name]

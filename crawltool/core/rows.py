@@ -26,31 +26,33 @@ class Table(IntEnum):
     OUTBOX = 6  # seq (8 bytes) -> crawl log line that may not be on disk yet
     META = 7  # counters, scope entries, serial numbers
     WAITING = 8  # due_at (8 bytes), serial (6) -> Entry: retries that wait outside their host's queue
-    SINCE = 9  # generation (4 bytes), URL key -> nothing: keys that the sieve's snapshot on disk lacks
+    SINCE = 9  # generation (4 bytes), first URL key -> URL keys of one batch: what the sieve's snapshot on disk lacks
+    LENGTHS = 10  # serial (8 bytes) -> queue lengths that one turn changed (core/lengths)
 
 
 Save = list[tuple[Table, bytes, bytes | None]]  # None deletes
 
 
-class Entry(msgspec.Struct, array_like=True):
+class Entry(msgspec.Struct, array_like=True, gc=False):
     """One accepted URL on its way: what its next target needs."""
 
     url: str
     kind: str = "page"
     depth: int = 0
     hops: int = 0
+    via: str | None = None
+    first_seen_at: float = 0.0
+    priority: float = 0.0
+    seed: bool = False  # the operator named it, or redirects from what he named led here
     attempt: int = 0
     lost: int = 0  # leases of it that ran out
     returned: int = 0  # times in a row that fetch gave it back unasked
     busy: int = 0  # 429 and 503 answers: no attempt, but not without end (law 11)
-    seed: bool = False  # the operator named it, or redirects from what he named led here
-    priority: float = 0.0
-    first_seen_at: float = 0.0
     for_: str | None = None
-    via: str | None = None
     else_url: str | None = None
     prior: Prior | None = None
     tags: bytes | None = None
+    typed: bool = False  # the operator typed it: its host counts as typed, loopback included
 
     @property
     def was_leased(self) -> bool:
@@ -70,6 +72,7 @@ class Lease(msgspec.Struct, array_like=True):
     rest_s: float  # the whole rest the host gets when nothing is known of the exchange
     slot_at: float = 0.0  # the slot's time before this lease: given back when nothing was asked
     ip_slot_at: float = 0.0
+    domain_slot_at: float = 0.0
     settled: bool = False  # its URL was settled meanwhile: out for its host only
 
 
@@ -87,12 +90,12 @@ class HostRow(msgspec.Struct, array_like=True):
     streak: int = 0  # failures in a row
     server_errors: int = 0  # 5xx in a row
     failed_at: float = 0.0
-    queued: int = 0
     pages: int = 0  # page exchanges that got a status
     typed: bool = False
     closed_for: str | None = None
-    bound: bytes = b""  # last popped queue key
     closed_run: int = 0  # the run that closed it
+    answers_at: str = ""  # the authority that answered last: one dead port is not a dead host
+    unanswered: int = 0  # address and robots targets in a row that came back unasked or not at all
 
 
 class RobotsRow(msgspec.Struct, array_like=True):
@@ -149,30 +152,53 @@ def pack(row: msgspec.Struct) -> bytes:
     return _pack(row)
 
 
+def pack_entry(entry: Entry) -> bytes:
+    """Pack an entry; without the fields at its end where they have their defaults, as those of a plain link do."""
+    if entry.priority or entry.seed or entry.tags is not None or entry.for_ or entry.prior or entry.else_url or entry.was_leased:
+        return _pack(entry)
+    return _pack((entry.url, entry.kind, entry.depth, entry.hops, entry.via, entry.first_seen_at))
+
+
 def settled_key(reason: str, key: bytes) -> bytes:
     """Give the place of a settled URL: those that may live again come first, to be found without reading the rest."""
     return (b"0" if reason in REVIVABLE else b"1") + key
 
 
-_QUEUE_KEY = struct.Struct(">IQ")
-_RANK_ZERO = 1 << 62  # ranks are signed: a high priority reaches below zero
-_RANK_MAX_S = 4e12
+CLASSES = 4  # priority classes: urgent, high, normal, low
+URGENT, HIGH, NORMAL, LOW = range(CLASSES)
+_LEAST = (10.0, 1.0, -1.0)  # the least priority of each class but the last
 
 
-def queue_key(host_number: int, rank: float, serial: int) -> bytes:
-    """Give the place in a host's queue: host number, rank (seconds; the lowest goes first), serial."""
-    micros = int(min(max(rank, -_RANK_MAX_S), _RANK_MAX_S) * 1e6) + _RANK_ZERO  # a page may claim any priority
-    return _QUEUE_KEY.pack(host_number, micros) + serial.to_bytes(6, "big")
+def class_of(priority: float) -> int:
+    """Give the class of a priority; a priority that is no number is the lowest."""
+    if -1.0 <= priority < 1.0:  # nearly all
+        return NORMAL
+    return next((place for place, least in enumerate(_LEAST) if priority >= least), LOW)
+
+
+# host number (4 bytes), class (1), rank in milliseconds (6), serial (5)
+_QUEUE_KEY = struct.Struct(">IBHIBI")
+QUEUE_KEY_BYTES = _QUEUE_KEY.size
+_RANK_ZERO = 1 << 47  # ranks are signed: a high priority reaches below zero
+_RANK_MAX_S = 1e11
+
+
+def queue_key(host_number: int, place: int, rank: float, serial: int) -> bytes:
+    """Give the place in a host's queue: host number, class, rank (seconds; the lowest goes first), serial."""
+    if not -_RANK_MAX_S < rank < _RANK_MAX_S:  # a page may claim any priority
+        rank = _RANK_MAX_S if not rank < 0 else -_RANK_MAX_S
+    millis = int(rank * 1000.0) + _RANK_ZERO
+    return _QUEUE_KEY.pack(host_number, place, millis >> 32, millis & 0xFFFFFFFF, serial >> 32 & 0xFF, serial & 0xFFFFFFFF)
 
 
 def rank_of(key: bytes) -> float:
     """Give the rank in a queue key, in seconds."""
-    return float((_QUEUE_KEY.unpack(key[: _QUEUE_KEY.size])[1] - _RANK_ZERO) / 1e6)
+    return (int.from_bytes(key[5:11], "big") - _RANK_ZERO) / 1000.0
 
 
-def queue_prefix(host_number: int) -> bytes:
-    """Give the first bytes of all queue keys of a host."""
-    return host_number.to_bytes(4, "big")
+def queue_prefix(host_number: int, place: int) -> bytes:
+    """Give the first bytes of all queue keys of a host's class."""
+    return host_number.to_bytes(4, "big") + place.to_bytes(1, "big")
 
 
 def waiting_key(due_at: float, serial: int) -> bytes:

@@ -1,7 +1,7 @@
 """What an outcome does: the lease ends, the clocks move, the URL is settled or tried again (laws 3, 5, 8).
 
 Called by core/frontier for each outcome line and for each lease that ran out. A fact is applied whoever reports it; what
-an outcome found goes back to the caller as offers, to be admitted in the same batch.
+an outcome found goes back to the caller as found, to be admitted in the same batch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from crawltool import limits, records
 from crawltool.core import hosting, politeness, rows
-from crawltool.core.admission import Offer
 from crawltool.core.book import Book
 from crawltool.core.hosts import Host
 from crawltool.core.ledger import bump
@@ -22,7 +21,7 @@ from crawltool.core.verdicts import availability
 DONE = frozenset(("ok", "not_modified", "too_large", "skipped_type"))
 FINAL = frozenset(("gone", "client_error", "payment_required"))
 HOST_TROUBLE = frozenset(("unreachable", "timeout", "tls_error", "busy"))
-ROBOTS_RANK = -float(1 << 41)  # a robots target goes before every page
+ROBOTS_RANK = -1e10  # seconds: a robots target goes before every page
 COUNT_MAX = 1 << 50  # of a body's bytes: a line may claim any number
 UNASKED = frozenset(("unreachable", "timeout", "tls_error", "dns_failure"))  # a seed's second spelling is tried
 
@@ -32,29 +31,29 @@ class Settling:
 
     def __init__(self, book: Book) -> None:
         self.book = book
-        self.by_kind: dict[str, Callable[[records.Outcome, Lease, Host, float], list[Offer]]] = {
+        self.by_kind: dict[str, Callable[[records.Outcome, Lease, Host, float], list[Entry]]] = {
             "address": self._address,
             "robots": self._robots,
             "sitemap": self._page,
             "page": self._page,
         }
 
-    def outcome(self, outcome: records.Outcome, line: bytes, now: float) -> list[Offer]:
+    def outcome(self, outcome: records.Outcome, line: bytes, now: float) -> list[Entry]:
         """Apply one outcome; the result is what it found."""
         book = self.book
         lease = book.leases.get(outcome.lease)
         if lease is None or lease.entry.url != outcome.url or lease.entry.kind != outcome.kind:
             return self._late(outcome, line, now)
         book.end_lease(outcome.lease)
-        self._log(outcome, line)
+        self._log(outcome, line, lease.entry.via)
         host = self._free(lease, outcome, now)
         if outcome.verdict == "returned":
             self._returned(outcome, lease, host, now)
             return []
-        host.unanswered = 0
-        offers = self.by_kind[outcome.kind](outcome, lease, host, now)
+        host.row.unanswered = 0
+        found = self.by_kind[outcome.kind](outcome, lease, host, now)
         book.schedule(host)
-        return offers
+        return found
 
     def expire(self, now: float) -> None:
         """End the leases that ran out: the URL is queued again, the host gets its whole rest."""
@@ -67,12 +66,13 @@ class Settling:
 
     # --- what every outcome does ---
 
-    def _log(self, outcome: records.Outcome, line: bytes) -> None:
+    def _log(self, outcome: records.Outcome, line: bytes, via: str | None) -> None:
         book = self.book
         asked = outcome.fetched_at is not None
-        if asked or (outcome.kind == "address" and outcome.verdict != "ok"):
+        if asked or (outcome.verdict != "ok" if outcome.kind == "address" else outcome.verdict in DONE):
             book.seq += 1
-            book.put(Table.OUTBOX, book.seq.to_bytes(8, "big"), records.splice(line, seq=book.seq))
+            extra = {"seq": book.seq} if via is None else {"seq": book.seq, "via": via}
+            book.put(Table.OUTBOX, book.seq.to_bytes(8, "big"), records.splice(line, **extra))
         if asked:
             book.ledger.exchanges += 1
             book.ledger.bytes += min(max(outcome.body_bytes or 0, 0), COUNT_MAX)
@@ -81,12 +81,12 @@ class Settling:
         """Give the slots back: with the times they had when nobody was asked, else with the host's rest."""
         book = self.book
         if outcome.fetched_at is None and (outcome.verdict == "returned" or outcome.kind == "address"):
-            return hosting.give_slots(book, lease, lease.slot_at, lease.ip_slot_at, 0.0)
+            return hosting.give_slots_unasked(book, lease)
         end = politeness.exchange_end(outcome.fetched_at, outcome.elapsed_s, lease.released_at, now)
         rest_s = politeness.rest(book.policy, outcome.elapsed_s or 0.0, hosting.crawl_delay(book, lease.entry.url))
-        host = hosting.give_slots(book, lease, end + rest_s, end + book.policy.address_delay_s, rest_s)
+        host = hosting.give_slots(book, lease, end, rest_s)
         if outcome.status is not None:
-            host.answers_at = authority_of(lease.entry.url)
+            host.row.answers_at = authority_of(lease.entry.url)
         elif outcome.verdict in ("unreachable", "timeout"):
             hosting.rotate_address(book, host)
         return host
@@ -134,7 +134,7 @@ class Settling:
 
     # --- kind address ---
 
-    def _address(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Offer]:
+    def _address(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:
         reason = outcome.reason or ""
         if outcome.verdict == "ok" and outcome.addresses:
             ttl_s = min(max(outcome.ttl_s or limits.ADDRESS_TTL_S, limits.ADDRESS_TTL_S_MIN), limits.ADDRESS_TTL_S_MAX)
@@ -150,7 +150,7 @@ class Settling:
 
     # --- kind robots ---
 
-    def _robots(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Offer]:
+    def _robots(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:
         book, authority = self.book, lease.entry.for_
         assert authority is not None
         if outcome.verdict == "redirect":
@@ -166,9 +166,9 @@ class Settling:
         hosting.robots_known(self.book, authority, row)
         self._crawl_delay(authority, found.crawl_delay_s, now)
         sitemaps = found.sitemaps if kind == "rules" else []
-        return [Offer(url, kind="sitemap", via=lease.entry.url) for url in sitemaps[: limits.SITEMAPS_MAX]]
+        return [Entry(url, kind="sitemap", via=lease.entry.url) for url in sitemaps[: limits.SITEMAPS_MAX]]
 
-    def _robots_unreachable(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Offer]:
+    def _robots_unreachable(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:
         """No rules came: the host that was asked is in trouble, and the authority is disallowed until it is asked again."""
         authority, reason = lease.entry.for_, f"{outcome.verdict} {outcome.reason or outcome.status or ''}".strip()
         assert authority is not None
@@ -190,7 +190,7 @@ class Settling:
             self.book.touch(host)
             self.book.schedule(host)
 
-    def _robots_redirect(self, outcome: records.Outcome, lease: Lease, authority: str, now: float) -> list[Offer]:
+    def _robots_redirect(self, outcome: records.Outcome, lease: Lease, authority: str, now: float) -> list[Entry]:
         """A robots redirect is a new target at its new host: exempt from scope and robots, never from politeness."""
         book, hops = self.book, lease.entry.hops + 1
         book.host(lease.host).row.streak = 0
@@ -208,7 +208,7 @@ class Settling:
             entry = Entry(url.href, kind="robots", hops=hops, for_=authority, first_seen_at=now, via=outcome.url)
             book.serial += 1
             target_host = book.host(url.host)
-            book.push(target_host, rows.queue_key(target_host.row.number, ROBOTS_RANK, book.serial), entry)
+            book.push(target_host, rows.queue_key(target_host.row.number, rows.URGENT, ROBOTS_RANK, book.serial), entry)
         return []
 
     def _robots_again(self, entry: Entry) -> None:
@@ -216,33 +216,33 @@ class Settling:
         if entry.for_ is not None:
             hosting.unpark(self.book, self.book.robots_of(entry.for_))
 
-    def _second_spelling(self, host: Host, authority: str, outcome: records.Outcome, now: float) -> list[Offer]:
+    def _second_spelling(self, host: Host, authority: str, outcome: records.Outcome, now: float) -> list[Entry]:
         """Seeds that name a second spelling (https, then http) are not waited for: the first one failed."""
-        book, offers = self.book, []
-        while (head := book.head(host)) is not None and head[1].else_url:
+        book, found = self.book, []
+        while host.queued and (head := book.first(host))[1].else_url:
             url = split(head[1].url)
             if url is None or url.authority != authority:
                 break
-            _, entry = book.take_head(host)
+            _, entry = book.take_head(host, head[0][4])
             book.ledger.queued -= 1
             book.settle_failed(book.key_of(entry), entry, outcome.verdict, outcome.reason or "", now)
-            offers.append(second_offer(entry))
-        if offers:
+            found.append(second_spelling(entry))
+        if found:
             self._robots_again(Entry("", for_=authority))
-        return offers
+        return found
 
     # --- kinds page and sitemap ---
 
-    def _page(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Offer]:
+    def _page(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:
         entry = lease.entry
         self._count(outcome, host)
         if not lease.settled:
             self._unlease(entry)
-            offers = self._settle_page(outcome, entry, host, now)
+            found = self._settle_page(outcome, entry, host, now)
         else:
-            offers = found_in(outcome, entry)
+            found = found_in(outcome, entry)
         self._health(outcome, host, lease.released_at, now)
-        return offers
+        return found
 
     def _count(self, outcome: records.Outcome, host: Host) -> None:
         """Count an answer: budgets are of page exchanges that got a status."""
@@ -264,12 +264,12 @@ class Settling:
             else:
                 host.row.server_errors = 0
 
-    def _settle_page(self, outcome: records.Outcome, entry: Entry, host: Host, now: float) -> list[Offer]:
+    def _settle_page(self, outcome: records.Outcome, entry: Entry, host: Host, now: float) -> list[Entry]:
         book, verdict, key = self.book, outcome.verdict, self.book.key_of(entry)
         reason = outcome.reason or (str(outcome.status) if outcome.status else "")
         entry.returned = 0
         if verdict in DONE or (verdict == "redirect" and outcome.redirect):
-            book.settle_done(key, now)
+            book.settle_done(key)
             return found_in(outcome, entry)
         if verdict in FINAL or verdict == "redirect":
             book.settle_failed(key, entry, "bad_redirect" if verdict == "redirect" else verdict, reason, now)
@@ -286,7 +286,7 @@ class Settling:
             else:
                 self._again(key, entry, host, given_up, verdict, reason, now)
             if given_up and entry.else_url and verdict in UNASKED:
-                return [second_offer(entry)]
+                return [second_spelling(entry)]
         return []
 
     def _again(self, key: bytes, entry: Entry, host: Host, given_up: bool, verdict: str, reason: str, now: float) -> None:
@@ -298,7 +298,7 @@ class Settling:
 
     # --- late and foreign outcomes (law 8) ---
 
-    def _late(self, outcome: records.Outcome, line: bytes, now: float) -> list[Offer]:
+    def _late(self, outcome: records.Outcome, line: bytes, now: float) -> list[Entry]:
         """Apply what is told of a lease that is not out any more. It frees nothing and shortens nothing."""
         book = self.book
         url = split(outcome.url)
@@ -309,13 +309,13 @@ class Settling:
             bump(book.ledger.lines_refused, f"outcome: {why_not}")
             return []
         book.ledger.late += 1
-        self._log(outcome, line)
+        self._log(outcome, line, None)
         host = book.host(url.host)
         book.touch(host)
         self._rest_late(outcome, host, now)
-        offers = self._settle_late(outcome, key, state, host, now) if outcome.kind != "robots" and state is not None else []
+        found = self._settle_late(outcome, key, state, host, now) if outcome.kind != "robots" and state is not None else []
         book.schedule(host)
-        return offers
+        return found
 
     def _not_ours(self, outcome: records.Outcome, url: Url | None, state: bytes | None) -> str | None:
         """Tell why nothing may come of an outcome without a lease, or None."""
@@ -339,7 +339,7 @@ class Settling:
         if outcome.verdict in HOST_TROUBLE:
             self._health(outcome, host, outcome.fetched_at, now)
 
-    def _settle_late(self, outcome: records.Outcome, key: bytes, state: bytes, host: Host, now: float) -> list[Offer]:
+    def _settle_late(self, outcome: records.Outcome, key: bytes, state: bytes, host: Host, now: float) -> list[Entry]:
         book = self.book
         good = outcome.verdict in DONE or outcome.verdict in FINAL or (outcome.verdict == "redirect" and outcome.redirect)
         if not good:
@@ -368,31 +368,41 @@ def authority_of(href: str) -> str:
     return url.authority
 
 
-def second_offer(entry: Entry) -> Offer:
-    """Offer a seed's second spelling."""
+def second_spelling(entry: Entry) -> Entry:
+    """Give a seed's second spelling."""
     assert entry.else_url is not None
-    return Offer(entry.else_url, entry.kind, entry.depth, 0, entry.priority, entry.url, entry.seed, entry.seed, tags=entry.tags)
+    return Entry(
+        entry.else_url,
+        entry.kind,
+        entry.depth,
+        seed=entry.seed,
+        priority=entry.priority,
+        via=entry.url,
+        tags=entry.tags,
+        typed=entry.typed,
+    )
 
 
-def found_in(outcome: records.Outcome, entry: Entry) -> list[Offer]:
+def found_in(outcome: records.Outcome, entry: Entry) -> list[Entry]:
     """Give what an outcome found: its redirect (hops + 1, the same depth) and the links that policy follows."""
-    offers = []
+    found = []
     if outcome.redirect and outcome.verdict == "redirect":
-        offers.append(
-            Offer(
+        hops = entry.hops + 1
+        found.append(
+            Entry(
                 outcome.redirect,
                 entry.kind,
                 entry.depth,
-                entry.hops + 1,
-                entry.priority,
-                entry.url,
+                hops,
                 seed=entry.seed,
+                priority=entry.priority,
+                via=entry.url,
                 tags=entry.tags,
             )
         )
-    depth = entry.depth + 1
+    depth, via = entry.depth + 1, entry.url
     for link in outcome.links:
         if link.follow:
             kind = "sitemap" if link.kind == "sitemap_index" else "page"
-            offers.append(Offer(link.url, kind, depth, link.hops, link.priority, entry.url))
-    return offers
+            found.append(Entry(link.url, kind, depth, link.hops, priority=link.priority, via=via))
+    return found

@@ -18,12 +18,12 @@ def status(book: Book, now: float) -> dict[str, object]:
     expected_s = 0.0
     slowest = ""
     for host in book.hosts.values():
-        if host.row.queued and host.state is not State.CLOSED:
+        if host.queued and host.state is not State.CLOSED:
             at = host.ready_at()
             ready += at <= now
             waiting += at > now
             rest_s = max(book.policy.delay_s, host.row.rest_s)
-            length_s = host.row.queued * rest_s / book.policy.per_host + max(host.row.rest_until - now, 0.0)
+            length_s = host.queued * rest_s / book.policy.per_host + max(host.row.rest_until - now, 0.0)
             if length_s > expected_s:
                 expected_s, slowest = length_s, host.name
     return {
@@ -59,5 +59,5 @@ def closed_hosts(book: Book) -> dict[str, str]:
 
 def resting_hosts(book: Book, now: float) -> dict[str, float]:
     """Name hosts with a queue that rest after failures, and for how many seconds yet."""
-    found = {h.name: round(h.row.rest_until - now, 1) for h in book.hosts.values() if h.row.queued and h.row.rest_until > now}
+    found = {h.name: round(h.row.rest_until - now, 1) for h in book.hosts.values() if h.queued and h.row.rest_until > now}
     return dict(sorted(found.items(), key=lambda pair: -pair[1])[:LISTED])

@@ -1,24 +1,35 @@
-"""Which hosts and addresses are in memory, and who may be asked next?
+"""Which hosts are in memory, and in which form?
 
-Part of law 5: the heap holds addresses by the time they may be asked, each with a heap of its hosts; nothing else makes a
-host fetchable. A host is held only while it has a queue, a lease or a rest; what is met again is read from the store. The
-base of core/book, which keeps the URLs.
+A host in use is an object with its clocks and the heads of its queues (hot). One that only has a queue is a number in a
+heap and a name (cold): it is woken when its turn comes, so a million waiting hosts take little. A host without queue, lease
+and rest is in the store only. A host without a valid address is asked for one first; these stand here by class and rank.
+The base of core/book, which keeps the URLs.
 """
 
 from __future__ import annotations
 
 import heapq
+from array import array
 from math import inf
 from typing import Protocol
 
 from crawltool import limits
 from crawltool.core import rows
 from crawltool.core.hosts import Address, Fact, Host, State, is_literal, restored_slots
-from crawltool.core.politeness import Policy, Slots
-from crawltool.core.queue import HostQueue
-from crawltool.core.rows import HostRow, Lease, Table
+from crawltool.core.lengths import Lengths
+from crawltool.core.politeness import TURN_S_MIN, Domain, Policy
+from crawltool.core.rows import CLASSES, HostRow, Lease, Save, Table
+from crawltool.core.scope import registrable_domain
+from crawltool.core.timetable import Timetable
+from crawltool.core.turnstile import Turnstile
 
 CLOSED_NAMED = 1000  # closed hosts of this run that can be named
+HOT = 20_000  # hosts held as objects; those with a lease count, but stay
+EVICTED_PER_TURN = 1000
+BUSY_ADDRESS_S = 1.0  # a host that was made cold looks again after that, where all slots of its address are taken
+
+_LOW = (1 << 32) - 1
+_ZERO = 1 << 60  # ranks are signed
 
 
 class Port(Protocol):
@@ -34,57 +45,107 @@ class Port(Protocol):
         """Give rows with start <= key < end, in order."""
 
 
-class Workbench:
-    """The hosts and addresses that the frontier works on."""
+class Workbench(Timetable):
+    """The hosts that the frontier works on, and those that wait to be."""
 
     def __init__(self, port: Port, policy: Policy) -> None:
+        super().__init__(policy)
         self.port = port
-        self.policy = policy
         self.run = 0
-        self.now = 0.0  # of this turn
-        self.addresses_from = 0.0  # an address that is met first in this run may be asked from then on
-        self.hosts: dict[str, Host] = {}
-        self.addresses: dict[str, Address] = {}
-        self.heap: list[tuple[float, int, Address]] = []
-        self.unresolved: list[tuple[float, int, Host]] = []  # heap of hosts that need an address target, by time
+        self.scan_queue = self._scan_queue
+        self.hot_most = HOT
+        self.hosts: dict[str, Host] = {}  # hot
+        self.cold: dict[str, int] = {}  # name -> number of the hosts that have a queue and are not hot
+        self.names: list[str | None] = []  # by number: hot and cold
+        self.lengths = Lengths()
+        self.met: dict[str, HostRow] = {}  # hosts that this turn made, and left cold
+        self.save: Save = []  # what this turn must save
+        self.pushed: dict[int, list[tuple[bytes, bytes]]] = {}  # what this turn put into queues, by number, as far as
+        self.pushed_to = 0  # this place in `save`: few hosts that get something in a turn are also woken in it
+        # Those that wait for their turn to ask for an address: (rank in microseconds, number) as one integer.
+        self.fresh: tuple[list[int], ...] = ([], [], [], [])
+        self.resting: list[int] = []  # those that may not yet, by time
+        self.due = array("d")  # when they may, by number
+        self.fresh_turnstile = Turnstile()
         self.leaving: list[tuple[float, int, Host | Address]] = []  # heap of what may be forgotten, by time
         self.closing: dict[str, Host] = {}  # closed hosts whose queue is not failed yet
         self.closed: dict[str, str] = {}  # hosts closed in this run, and why
-        self.touched: dict[str, None] = {}  # hosts with queues or rows changed in this turn
-        self.serial = 0  # queue keys and ties
+        self.touched: dict[str, Host] = {}  # hosts with queues or rows changed in this turn
         self.host_numbers = 0
+
+    def _scan_queue(self, start: bytes, end: bytes, at_most: int) -> list[tuple[bytes, bytes]]:
+        return self.port.scan(Table.QUEUE, start, end, at_most)
 
     # --- hosts ---
 
     def host(self, name: str) -> Host:
-        """Give a host, from memory, from the store, or new."""
+        """Give a host, from memory, from the store, or new; it is hot from now on."""
         host = self.hosts.get(name)
         if host is not None:
             return host
+        row = self.stored(name)
+        host = self.remember(name, row or self.new_row(), 0)
+        if row is None:
+            self.touch(host)
+        return host
+
+    def stored(self, name: str) -> HostRow | None:
+        """Give a host's row as it was committed, or as this turn made it."""
+        if name in self.met:
+            return self.met[name]
         raw = self.port.get(Table.HOSTS, name.encode())
-        if raw is not None:
-            return self.remember(name, rows.host_row_of(raw), 0)
+        return rows.host_row_of(raw) if raw is not None else None
+
+    def new_row(self) -> HostRow:
+        """Give the row of a host that is met for the first time."""
         self.host_numbers += 1
-        return self.remember(name, HostRow(number=self.host_numbers), 0)
+        return HostRow(number=self.host_numbers)
 
     def is_host_known(self, name: str) -> bool:
         """Tell whether this crawl ever had to do with a host."""
-        return name in self.hosts or self.port.get(Table.HOSTS, name.encode()) is not None
+        return name in self.hosts or name in self.cold or self.stored(name) is not None
+
+    def name_host(self, number: int, name: str | None) -> None:
+        """Note under which number a host in memory is queued."""
+        names = self.names
+        if number >= len(names):
+            missing = number + 1 - len(names)
+            names.extend([None] * missing)
+            self.due.frombytes(bytes(missing * self.due.itemsize))
+            self.lengths.grow(number)
+        names[number] = name
 
     def remember(self, name: str, row: HostRow, taken: int) -> Host:
-        """Hold a host in memory, as far as its row still holds; `taken` of its slots are taken by leases that run."""
+        """Hold a host as an object, as far as its row still holds; `taken` of its slots are taken by leases that run."""
+        was = (*row.slots, row.rest_until)
         renew(row, self.now)
-        prefix = rows.queue_prefix(row.number)
-        queue = HostQueue(prefix, row.bound or prefix, more=row.queued > 0)
-        host = Host(name, row, queue, restored_slots(row, self.policy.per_host, taken, self.now))
+        number = row.number
+        self.name_host(number, name)
+        self.cold.pop(name, None)
+        lengths = self.lengths.counts[number * CLASSES : (number + 1) * CLASSES]
+        host = Host(name, row, restored_slots(row, self.policy.per_host, taken, self.now), lengths)
         self.hosts[name] = host
+        if host.queued:
+            self._take_pushed(host)
         if host.state is State.CLOSED and row.closed_run != self.run:
             host.meet(Fact.REVIVED)
             row.streak, row.closed_for, row.address_until = 0, None, 0.0
             self.touch(host)
+        if was != (*host.slots.free, row.rest_until):  # the clock was set back: it counts from now on
+            self.touch(host)
         self._place(host)
         self._may_leave(host)
         return host
+
+    def _take_pushed(self, host: Host) -> None:
+        """Give a host that was cold what this turn put into its queues: reads do not see it yet."""
+        for table, key, value in self.save[self.pushed_to :]:
+            if table is Table.QUEUE and value is not None:
+                self.pushed.setdefault(int.from_bytes(key[:4], "big"), []).append((key, value))
+        self.pushed_to = len(self.save)
+        for key, value in self.pushed.pop(host.row.number, ()):
+            host.queue(key[4]).fresh[key] = rows.entry_of(value)
+            self.touched[host.name] = host
 
     def _place(self, host: Host) -> None:
         """Put an open host at its address; a literal address needs no look-up."""
@@ -94,43 +155,93 @@ class Workbench:
             host.meet(Fact.RESOLVED)
         if host.state is State.OPEN and row.addresses:
             self._move(host, row.addresses[0])
+            if host.queued:
+                self.schedule(host)
 
     def touch(self, host: Host) -> None:
         """Mark a host's row as changed."""
         host.dirty = True
-        self.touched[host.name] = None
+        self.touched[host.name] = host
+
+    # --- waiting for an address ---
 
     def resolve_at(self, host: Host, at: float) -> None:
         """Let a host without an address ask for one at `at`."""
         if not host.wants_address:
             host.wants_address = True
-            self.serial += 1
-            heapq.heappush(self.unresolved, (at, self.serial, host))
+            self.wait_cold(host.row.number, at)
 
-    def next_unresolved(self) -> tuple[float, Host] | None:
-        """Give the host that may ask for its address first, and when."""
-        heap = self.unresolved
+    def wait_cold(self, number: int, at: float) -> None:
+        """Let a host wait until `at`, then for its turn among those that ask for an address."""
+        if at > self.now:
+            self._rest_cold(number, at)
+            return
+        line = number * CLASSES
+        for place in range(CLASSES):
+            if self.lengths.counts[line + place]:
+                heapq.heappush(self.fresh[place], _item(at, number))
+
+    def _rest_cold(self, number: int, until: float) -> None:
+        """Let a host wait for a time; what stands of it among the fresh ones, or for an earlier time, is void."""
+        if self.due[number] != until:
+            self.due[number] = until
+            heapq.heappush(self.resting, _item(until, number))
+
+    def wait_in_class(self, number: int, place: int, rank: float) -> None:
+        """Let a host wait for its turn in one class more."""
+        heapq.heappush(self.fresh[place], _item(rank, number))
+
+    def pick_fresh(self) -> Host | None:
+        """Give the host that may ask for its address now; it stays first until its state changes."""
+        self._wake_resting()
+        present = [place for place in range(CLASSES) if self._first_fresh(place) is not None]
+        if not present:
+            return None
+        name = self._first_fresh(self.fresh_turnstile.next(present))
+        assert name is not None
+        return self.host(name)
+
+    def _wake_resting(self) -> None:
+        resting = self.resting
+        while resting and _time(resting[0]) <= self.now:
+            item = heapq.heappop(resting)
+            if self.due[item & _LOW] <= self.now:
+                self.wait_cold(item & _LOW, _time(item) if _time(item) <= self.now else self.now)
+
+    def _first_fresh(self, place: int) -> str | None:
+        """Give the name of the first host of a class that still wants an address; others are struck out."""
+        heap = self.fresh[place]
         while heap:
-            at, _, host = heap[0]
-            if host.state is State.NEW and host.row.queued:
-                if host.row.rest_until <= at:
-                    return at, host
-                heapq.heapreplace(heap, (host.row.rest_until, heap[0][1], host))
-                continue
+            number = heap[0] & _LOW
+            name = self.names[number]
+            if name is not None and self.lengths.counts[number * CLASSES + place] and self.due[number] <= self.now:
+                host = self.hosts.get(name)
+                if host is None or (host.state is State.NEW and host.row.rest_until <= self.now):
+                    return name
+                if host.state is State.NEW:
+                    self._rest_cold(number, host.row.rest_until)
             heapq.heappop(heap)
-            host.wants_address = False
-            self._may_leave(host)
         return None
 
-    # --- addresses and clocks ---
+    def has_urgent_fresh(self) -> bool:
+        """Tell whether a host wants an address for something more than normal."""
+        return any(self._first_fresh(place) is not None for place in range(rows.NORMAL))
 
-    def address(self, ip: str) -> Address:
-        """Give an address and its clock."""
-        address = self.addresses.get(ip)
-        if address is None:
-            slots = Slots.all_free(self.policy.address_slots, self.addresses_from)
-            address = self.addresses[ip] = Address(ip, slots)
-        return address
+    def next_fresh_at(self) -> float:
+        """Tell when a host may ask for its address next."""
+        if any(self._first_fresh(place) is not None for place in range(CLASSES)):
+            return self.now
+        while self.resting:
+            number = self.resting[0] & _LOW
+            name = self.names[number]
+            host = self.hosts.get(name or "")
+            if name is not None and self.lengths.of_host(number) and (host is None or host.state is State.NEW):
+                return max(_time(self.resting[0]), self.due[number])
+            heapq.heappop(self.resting)
+            self.due[number] = 0.0
+        return inf
+
+    # --- addresses ---
 
     def attach(self, host: Host, ip: str) -> None:
         """Move a host to an address."""
@@ -143,7 +254,7 @@ class Workbench:
             return
         host.address = new
         new.members += 1
-        host.scheduled_at = inf  # its place at the old address is void, and must not be met
+        host.scheduled_at, host.ranks = inf, [inf] * CLASSES  # its place at the old address is void, and must not be met
         if old is not None:
             self._leave_address(old)
 
@@ -152,45 +263,18 @@ class Workbench:
         self.schedule_address(address)
         self._may_go(address)
 
-    def schedule(self, host: Host) -> None:
-        """Put a host where its clocks say into its address's heap. Old places stay and are skipped when met."""
-        at = host.ready_at()
-        if at != host.scheduled_at:
-            host.scheduled_at = at
-            if at < inf and host.address is not None:
-                self.serial += 1
-                heapq.heappush(host.address.hosts, (at, self.serial, host))
-        if host.address is not None:
-            self.schedule_address(host.address)
-
-    def schedule_address(self, address: Address) -> None:
-        """Put an address where its clock and its first host say into the heap."""
-        hosts = address.hosts
-        while hosts and (hosts[0][2].scheduled_at != hosts[0][0] or hosts[0][2].address is not address):
-            heapq.heappop(hosts)
-        at = max(address.slots.ready_at(), hosts[0][0]) if hosts else inf
-        if at != address.scheduled_at:
-            address.scheduled_at = at
-            if at < inf:
-                self.serial += 1
-                heapq.heappush(self.heap, (at, self.serial, address))
-
-    def next_address(self) -> tuple[float, Address] | None:
-        """Give the address that may be asked first, and when."""
-        heap = self.heap
-        while heap and heap[0][2].scheduled_at != heap[0][0]:
-            heapq.heappop(heap)
-        return (heap[0][0], heap[0][2]) if heap else None
+    def domain_of(self, host: Host) -> Domain | None:
+        """Give the clock of a host's registrable domain, if domains have one."""
+        return self.domain(registrable_domain(host.name)) if self.policy.per_domain is not None else None
 
     def take_slots(self, host: Host, lease: Lease) -> None:
-        """Take a slot of a host and of its address for a lease."""
-        address = host.address
-        assert address is not None
-        lease.address = address.ip
-        lease.slot_at = host.slots.take()
-        lease.ip_slot_at = address.slots.take()
+        """Take a slot of a host, of its address and of its domain for a lease."""
+        super().take_slots(host, lease)
+        domain = self.domain_of(host)
+        if domain is not None:
+            lease.domain_slot_at = domain.slots.take()
 
-    def give_slots(self, host: Host, lease: Lease, next_at: float, ip_next_at: float) -> None:
+    def give_slots(self, host: Host, lease: Lease, next_at: float, ip_next_at: float, domain_next_at: float) -> None:
         """Give a lease's slots back with their next times. An address target holds none."""
         host.leased -= 1
         host.full = False  # a page that got no status gives its place back; release looks again
@@ -201,12 +285,15 @@ class Workbench:
             address.slots.give(ip_next_at)
             self.schedule_address(address)
             self._may_go(address)
+            domain = self.domain_of(host)
+            if domain is not None:
+                domain.slots.give(domain_next_at)
 
     # --- forgetting ---
 
     def _may_leave(self, host: Host) -> None:
         """Note when an idle host may be forgotten."""
-        if host.row.queued == 0 and host.leased == 0 and not host.is_leaving and not host.wants_address:
+        if host.queued == 0 and host.leased == 0 and not host.is_leaving:
             host.is_leaving = True
             self.serial += 1
             heapq.heappush(self.leaving, (max(host.slots.latest(), host.row.rest_until), self.serial, host))
@@ -215,7 +302,7 @@ class Workbench:
         """Note when an address without hosts may be forgotten."""
         if address.members == 0 and address.slots.taken == 0:
             self.serial += 1
-            heapq.heappush(self.leaving, (address.slots.latest(), self.serial, address))
+            heapq.heappush(self.leaving, (max(address.slots.latest(), address.rest_until), self.serial, address))
 
     def forget_idle(self) -> None:
         """Drop what has no queue, no lease and no rest any more; only what is in the store (called between turns)."""
@@ -223,15 +310,16 @@ class Workbench:
             _, _, what = heapq.heappop(self.leaving)
             if isinstance(what, Host):
                 what.is_leaving = False
+                if self.hosts.get(what.name) is not what:
+                    continue
                 if what.dirty:
                     self.touch(what)  # finish() saves it and lets it leave
                 elif self._is_done(what):
-                    del self.hosts[what.name]
-                    if what.address is not None:
-                        self._leave_address(what.address)
+                    self._drop(what)
+                    self.names[what.row.number] = None
                 else:
                     self._may_leave(what)
-            elif what.members == 0 and what.slots.taken == 0 and what.slots.latest() <= self.now:
+            elif what.members == 0 and what.slots.taken == 0 and max(what.slots.latest(), what.rest_until) <= self.now:
                 self._forget_address(what)
 
     def _forget_address(self, address: Address) -> None:
@@ -239,14 +327,56 @@ class Workbench:
             del self.addresses[address.ip]
 
     def _is_done(self, host: Host) -> bool:
-        row = host.row
-        busy = row.queued or host.leased or host.wants_address
-        return not busy and row.rest_until <= self.now and host.slots.latest() <= self.now
+        return not (host.queued or host.leased) and host.row.rest_until <= self.now and host.slots.latest() <= self.now
+
+    def _drop(self, host: Host) -> None:
+        """Forget a host's object; its row is in the store."""
+        del self.hosts[host.name]
+        host.scheduled_at, host.ranks = inf, [inf] * CLASSES
+        if host.address is not None:
+            self._leave_address(host.address)
+
+    def evict(self) -> None:
+        """Make hosts cold where too many are hot: those that were met longest ago and have no lease (called between turns)."""
+        over = min(len(self.hosts) - self.hot_most, EVICTED_PER_TURN)
+        if over <= 0:
+            return
+        for name in list(self.hosts)[: 2 * over]:
+            host = self.hosts[name]
+            if host.leased or host.parked or host.dirty or name in self.closing or not host.queued:
+                self.hosts[name] = self.hosts.pop(name)  # to the end: the others are looked at first next time
+                continue
+            at = self._comes_back_at(host)
+            self._drop(host)
+            self.cold[name] = host.row.number
+            if not host.full:  # a full one waits for the next run, or for a higher limit
+                self.wait_cold(host.row.number, at)
+
+    def _comes_back_at(self, host: Host) -> float:
+        """Guess when a host's turn may come: behind those that are ready at its address."""
+        at, address = max(host.slots.ready_at(), host.row.rest_until, host.not_before), host.address
+        if address is None:
+            return at
+        step_s = max(self.policy.address_delay_s, TURN_S_MIN) / self.policy.address_slots
+        free_at = address.ready_at() if address.slots.free else self.now + max(step_s, BUSY_ADDRESS_S)
+        return max(at, free_at + step_s * max(len(enrolled) for enrolled in address.ready))
 
     def note_closed(self, host: Host) -> None:
         """Remember a closed host's name for people."""
         if len(self.closed) < CLOSED_NAMED:
             self.closed[host.name] = host.row.closed_for or ""
+
+
+def _item(at: float, number: int) -> int:
+    """Pack a time or rank, in whole microseconds and never earlier, with a host's number: tuples would take three times as much."""
+    micros = int(at * 1e6)
+    while micros / 1e6 < at:
+        micros += 1
+    return (micros + _ZERO) << 32 | number
+
+
+def _time(item: int) -> float:
+    return ((item >> 32) - _ZERO) / 1e6
 
 
 def renew(row: HostRow, now: float) -> None:

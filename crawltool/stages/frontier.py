@@ -19,7 +19,7 @@ import trio
 from crawltool import limits, records
 from crawltool.core import status
 from crawltool.core.admission import Bounds
-from crawltool.core.frontier import Event, Frontier, Turn
+from crawltool.core.frontier import OPERATOR, Event, Frontier, Turn
 from crawltool.core.ledger import bump
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table
@@ -259,11 +259,11 @@ class FrontierStage:
         return turn
 
     def _events(self, batch: Batch) -> list[Event]:
-        operator = batch.origin == self.inbox.feed.origin
+        channel = OPERATOR if batch.origin == self.inbox.feed.origin else ""
         events = []
         for line in batch.lines:
             try:
-                events.append(Event(records.decode(line), line, operator))
+                events.append(Event(records.decode(line), line, channel))
             except ValueError as error:
                 self.bad_lines += 1
                 bump(self.core.book.ledger.lines_refused, "not a record")

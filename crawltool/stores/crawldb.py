@@ -21,7 +21,7 @@ from crawltool.core.urls import key as url_key
 from crawltool.errors import BadPolicy, CannotHold, DiskTrouble, NoInput
 from crawltool.stores.seen import Seen, Snapshot
 
-VERSION = b"1"  # of the rows; another one is not opened
+VERSION = b"2"  # of the rows; another one is not opened
 MEMTABLE_BYTES = 32 * 1024 * 1024
 CACHE_BYTES = 64 * 1024 * 1024
 PATIENCE = 5  # tries to open for looking while the owner changes files
@@ -131,26 +131,21 @@ class CrawlDb:
         """Write one batch and sync it. Raises DiskTrouble; then nothing of it counts."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         handles = self._handles
-        for key in self._new_keys(save):
-            batch.put(key, b"", handles[Table.SINCE])
+        put, seen, new = batch.put, self._seen, []
         for table, key, value in save:
             if value is None:
                 batch.delete(key, handles[table])
-            else:
-                batch.put(key, value, handles[table])
+                continue
+            put(key, value, handles[table])
+            if table is Table.KNOWN and seen is not None and not seen.maybe(key):
+                seen.add_new(key)
+                new.append(key)
+        if new and seen is not None:
+            put(since_key(seen.generation, new[0]), b"".join(new), handles[Table.SINCE])
         try:
             self._db.write(batch, self._sync)
         except Exception as error:  # rocksdict raises plain Exception
             raise _named(error, self.path) from error
-
-    def _new_keys(self, save: Save) -> list[bytes]:
-        """Add a batch's new URL keys to the sieve; the result is their rows in SINCE."""
-        seen = self._seen
-        if seen is None:
-            return []
-        new = {key for table, key, _ in save if table is Table.KNOWN and not seen.maybe(key)}
-        seen.add(new)
-        return [since_key(seen.generation, key) for key in new]
 
     # --- the sieve ---
 
@@ -160,7 +155,8 @@ class CrawlDb:
         trimmed = int(self.get(Table.META, b"trimmed") or b"-1")
         if trimmed >= seen.generation:  # the snapshot is lost
             seen.add(key for key, _ in self._each(Table.KNOWN))
-        seen.add(key[4:] for key, _ in self._each(Table.SINCE))
+        for _, keys in self._each(Table.SINCE):
+            seen.add(keys[at : at + 16] for at in range(0, len(keys), 16))
         return seen
 
     def _each(self, table: Table) -> Iterator[tuple[bytes, bytes]]:
@@ -242,11 +238,11 @@ class CrawlDb:
         if state in (rows.QUEUED, rows.REQUEUED):
             raw = self.get(Table.QUEUE, rest) or self.get(Table.WAITING, rest)
             return _entry_told(rows.entry_of(raw) if raw is not None else None)
-        return {"settled_at": int.from_bytes(rest, "big") / 1000}
+        return {"seq": int.from_bytes(rest, "big")}
 
 
 def since_key(generation: int, key: bytes) -> bytes:
-    """Give the SINCE key of a URL key."""
+    """Give the SINCE key of a batch by its first URL key."""
     return generation.to_bytes(4, "big") + key
 
 
@@ -254,7 +250,6 @@ def _host_told(row: rows.HostRow) -> dict[str, object]:
     return {
         "state": row.state,
         "addresses": row.addresses,
-        "queued": row.queued,
         "pages": row.pages,
         "failures_in_a_row": row.streak,
         "rest_until": row.rest_until,

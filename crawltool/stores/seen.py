@@ -35,6 +35,7 @@ from rbloom import Bloom
 from crawltool import limits
 from crawltool.stores import atomic
 
+SNAPSHOT_SHARE = 16  # of all keys: what a start adds one by one
 _RATE = 0.01
 _LIST = "layers.json"
 
@@ -136,16 +137,19 @@ class Seen:
     def add(self, keys: Iterable[bytes]) -> None:
         """Add keys; one that is in already (or seems to be, which serves as well) takes no room."""
         for key in keys:
-            if self.maybe(key):
-                continue
-            layer = self._layers[-1]
-            if layer.keys >= layer.capacity:
-                layer = _Layer(layer.capacity * self._growth)
-                self._layers.append(layer)
-                self._blooms.insert(0, layer.bloom)
-            layer.bloom.add(key)
-            layer.keys += 1
-            self._fresh += 1
+            if not self.maybe(key):
+                self.add_new(key)
+
+    def add_new(self, key: bytes) -> None:
+        """Add a key that maybe() just called new."""
+        layer = self._layers[-1]
+        if layer.keys >= layer.capacity:
+            layer = _Layer(layer.capacity * self._growth)
+            self._layers.append(layer)
+            self._blooms.insert(0, layer.bloom)
+        layer.bloom.add(key)
+        layer.keys += 1
+        self._fresh += 1
 
     def __len__(self) -> int:
         return sum(layer.keys for layer in self._layers)
@@ -157,8 +161,11 @@ class Seen:
 
     @property
     def is_due(self) -> bool:
-        """Tell whether enough keys are new for a snapshot. The caller writes one snapshot at a time."""
-        return self._fresh >= self._snapshot_keys
+        """Tell whether enough keys are new for a snapshot: a share of all, or the whole would be written too often.
+
+        The caller writes one snapshot at a time.
+        """
+        return self._fresh >= max(self._snapshot_keys, len(self) // SNAPSHOT_SHARE)
 
     def freeze(self) -> Snapshot:
         """Begin a snapshot: it will hold all keys added until now; keys added from now on belong to the next generation."""

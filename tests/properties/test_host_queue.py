@@ -10,7 +10,7 @@ from crawltool.core.queue import HostQueue
 from crawltool.core.rows import Entry, Table
 from tests.sim.store import DictStore
 
-PREFIX = rows.queue_prefix(7)
+PREFIX = rows.queue_prefix(7, rows.NORMAL)
 STEPS = st.lists(
     st.tuples(st.sampled_from(["push", "push", "push", "pop", "remove", "commit"]), st.integers(0, 400)), max_size=400
 )
@@ -24,11 +24,11 @@ def test_a_host_queue_is_a_sorted_set(steps: list[tuple[str, int]], held: int) -
     pending: list[tuple[Table, bytes, bytes | None]] = []  # this turn's save
     before, queue.HELD = queue.HELD, held
     try:
-        mine = HostQueue(PREFIX, PREFIX, more=False)
+        mine = HostQueue(PREFIX, more=False)
         for word, number in steps:
             if word == "push":
                 serial += 1
-                key = rows.queue_key(7, float(number), serial)
+                key = rows.queue_key(7, rows.NORMAL, float(number), serial)
                 model[key] = Entry(f"http://a/{serial}")
                 pending.append((Table.QUEUE, key, rows.pack(model[key])))
                 mine.push(key, model[key])

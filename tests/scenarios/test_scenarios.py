@@ -66,7 +66,7 @@ class Conversation:
     def do_seed(self, rest: list[str]) -> None:
         for url in rest:
             url, _, second = url.partition("|")
-            self.events.append(Event(records.Candidate(url=url, source="seed", else_url=second or None), b"", operator=True))
+            self.events.append(Event(records.Candidate(url=url, source="seed", else_url=second or None), b"", channel="inbox"))
 
     def do_candidate(self, rest: list[str]) -> None:
         for url in rest:

@@ -38,6 +38,7 @@ class Plan:
     fetchers: int = 1
     room: int = 20
     held: int = 64  # queue entries in memory
+    hot: int = 20_000  # hosts held as objects
     policies_change: bool = False
     clock_steps: bool = False
     sure: bool = False  # only hosts that are fetched whole
@@ -70,6 +71,7 @@ class Plan:
             fetchers=rng.choice([1, 1, 2, 3]),
             room=rng.choice([1, 3, 20, 20, 100]),
             held=rng.choice([1, 2, 64]),
+            hot=rng.choice([0, 1, 3, 20_000]),
             policies_change=rng.random() < 0.3,
             clock_steps=rng.random() < 0.3,
         )
@@ -92,7 +94,7 @@ class SimCrawl:
         self.digest = hashlib.sha256()
         self.crashes = self.steps = 0
         self.seeds = [self.world.url(self.world.hosts["h0.test"], 0)]
-        self.inbox = [Event(records.Candidate(url=url, source="seed"), b"", operator=True) for url in self.seeds]
+        self.inbox = [Event(records.Candidate(url=url, source="seed"), b"", channel="inbox") for url in self.seeds]
         self.again: list[Event] = []  # read, not committed, and still in the spool
         self.frontier = self._start(void=True)
 
@@ -103,6 +105,7 @@ class SimCrawl:
     def _start(self, *, void: bool) -> Frontier:
         self.fetchers.run += 1
         frontier = Frontier(self.store, self.policy, self.plan.bounds, Scope(ScopeRules("all")))
+        frontier.book.hot_most = self.plan.hot
         self._commit(frontier.start(self.fetchers.run, self.clock, void_leases=void))
         laws.check_store(self.store)
         laws.check_ledger(frontier, self.store)
@@ -189,8 +192,8 @@ class SimCrawl:
         self.crashes += 1
         when = self.rng.choice(["before", "committed", "leaving"])
         if when == "before":
-            self.inbox = [e for e in events if e.operator]
-            self.again = [e for e in events if not e.operator] if self.plan.spool else []
+            self.inbox = [e for e in events if e.channel == "inbox"]
+            self.again = [e for e in events if not e.channel == "inbox"] if self.plan.spool else []
         else:
             self._commit(turn.save)
             self._note(events)

@@ -7,6 +7,7 @@ from collections import Counter
 from crawltool import limits, records
 from crawltool.core import rows
 from crawltool.core.frontier import Frontier, Turn
+from crawltool.core.lengths import Lengths
 from crawltool.core.rows import Table
 from crawltool.core.urls import key, split
 from tests.sim.store import DictStore
@@ -58,7 +59,8 @@ def check_step(frontier: Frontier, turn: Turn) -> None:
         assert state.pending or not state.waiting, "law 11: hosts wait for rules that nobody fetches"
     if turn.idle:
         assert not book.leases and not book.closing
-        held_back = sum(host.row.queued for host in book.hosts.values() if host.full)
+        held_back = sum(host.queued for host in book.hosts.values() if host.full)
+        held_back += sum(book.lengths.of_host(number) for number in book.cold.values())  # none of them waits: they are full
         assert frontier.release.limit or book.ledger.queued == held_back, f"law 11: idle with a queue: {book.ledger}"
 
 
@@ -85,11 +87,12 @@ def check_store(store: DictStore) -> None:
     for url_key, row in known.items():
         if row[:1] in (rows.FAILED, rows.REFUSED, rows.DROPPED):
             assert rows.settled_key(row[1:].decode(), url_key) in store.rows[Table.SETTLED], "law 6: settled"
-    per_host = Counter(int.from_bytes(k[:4], "big") for k in queued)
-    for raw in store.rows[Table.HOSTS].values():
-        host = rows.host_row_of(raw)
-        assert host.queued == per_host.pop(host.number, 0), (host, "law 6: the length of a queue")
-    assert not per_host
+    lengths = Lengths()
+    lengths.load(store.get(Table.META, b"lengths"), store.scan(Table.LENGTHS, b"", b"\xff" * 9, 1 << 30))
+    per_line = Counter(int.from_bytes(k[:4], "big") * rows.CLASSES + k[4] for k in queued)
+    assert {line: n for line, n in enumerate(lengths.counts) if n} == per_line, "law 6: the length of a queue"
+    numbers = {rows.host_row_of(raw).number for raw in store.rows[Table.HOSTS].values()}
+    assert {line // rows.CLASSES for line in per_line} <= numbers, "law 6: a queue without a host"
 
 
 def check_ledger(frontier: Frontier, store: DictStore) -> None:

@@ -12,6 +12,7 @@ from crawltool.core.admission import Admission
 from crawltool.core.book import Book, RobotsState
 from crawltool.core.frontier import Frontier
 from crawltool.core.hosts import Address, Host
+from crawltool.core.lengths import Lengths
 from crawltool.core.politeness import Slots
 from crawltool.core.queue import HostQueue
 from crawltool.core.rows import Table
@@ -87,7 +88,7 @@ def a_slot_is_given_twice(patch: Patch) -> None:
 
 def a_void_lease_rests_nobody(patch: Patch) -> None:
     """Law 5."""
-    patch.setattr(hosting, "give_slots_rested", lambda book, lease, now: hosting.give_slots(book, lease, now, now, 0.0))
+    patch.setattr(hosting, "give_slots_rested", lambda book, lease, now: hosting.give_slots(book, lease, now, 0.0))
 
 
 def retry_after_is_not_heard(patch: Patch) -> None:
@@ -121,8 +122,8 @@ def done_is_counted_twice(patch: Patch) -> None:
     """Law 6."""
     settle = Book.settle_done
 
-    def twice(self: Book, key: bytes, now: float) -> None:
-        settle(self, key, now)
+    def twice(self: Book, key: bytes) -> None:
+        settle(self, key)
         self.ledger.done += 1
 
     patch.setattr(Book, "settle_done", twice)
@@ -142,7 +143,7 @@ def a_late_answer_frees_the_host(patch: Patch) -> None:
         offers = settle(self, outcome, key, state, host, now)
         if state[:1] == rows.LEASED and state[1:].decode() in self.book.leases:
             lease = self.book.end_lease(state[1:].decode())
-            hosting.give_slots(self.book, lease, lease.slot_at, lease.ip_slot_at, 0.0)
+            hosting.give_slots_unasked(self.book, lease)
         return offers
 
     patch.setattr(Settling, "_settle_late", frees)
@@ -235,6 +236,32 @@ def an_entry_comes_back_below_the_bound(patch: Patch) -> None:
     patch.setattr(HostQueue, "push", keeps)
 
 
+def a_host_that_is_made_cold_is_forgotten(patch: Patch) -> None:
+    """Law 11: its queue is never looked at again."""
+    patch.setattr(Workbench, "wait_cold", lambda self, number, at: None)
+
+
+def what_a_turn_gave_a_cold_host_is_not_seen(patch: Patch) -> None:
+    """A host that is woken in the turn that gave it its first URL."""
+    patch.setattr(Workbench, "_take_pushed", lambda self, host: None)
+
+
+def a_woken_host_forgets_its_rest(patch: Patch) -> None:
+    """Law 5: what is made cold keeps its clocks in the store."""
+    remember = Workbench.remember
+
+    def free(self: Workbench, name: str, row: Any, taken: int) -> Host:
+        row.slots = [0.0 for _ in row.slots]
+        return remember(self, name, row, taken)
+
+    patch.setattr(Workbench, "remember", free)
+
+
+def queue_lengths_are_not_saved(patch: Patch) -> None:
+    """Law 6."""
+    patch.setattr(Lengths, "save_into", lambda self, save: self.changed.clear())
+
+
 def idle_hosts_stay_in_memory(patch: Patch) -> None:
     """Hosts are held only with a queue, a lease or a rest."""
     patch.setattr(Workbench, "forget_idle", lambda self: None)
@@ -265,6 +292,10 @@ MUTATIONS: list[Callable[[Patch], None]] = [
     called_again_at_once,
     a_full_room_stays_full,
     an_entry_comes_back_below_the_bound,
+    a_host_that_is_made_cold_is_forgotten,
+    what_a_turn_gave_a_cold_host_is_not_seen,
+    a_woken_host_forgets_its_rest,
+    queue_lengths_are_not_saved,
     idle_hosts_stay_in_memory,
 ]
 

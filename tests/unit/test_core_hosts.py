@@ -6,12 +6,11 @@ import pytest
 
 from crawltool.core.hosts import FACTS_IGNORED, TRANSITIONS, Fact, Host, State, is_literal, restored_slots
 from crawltool.core.politeness import Slots
-from crawltool.core.queue import HostQueue
 from crawltool.core.rows import HostRow
 
 
 def host(state: State) -> Host:
-    return Host("a.example", HostRow(number=1, state=state.value, queued=1), HostQueue(b"", b"", more=False), Slots.all_free(1))
+    return Host("a.example", HostRow(number=1, state=state.value), Slots.all_free(1), [0, 0, 1, 0])
 
 
 @pytest.mark.parametrize("state", list(State))
