@@ -28,7 +28,6 @@ from crawltool.core.settling import Settling
 from crawltool.core.urls import split
 from crawltool.core.workbench import Port
 
-
 OPERATOR = "inbox"
 
 

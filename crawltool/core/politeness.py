@@ -12,7 +12,6 @@ from math import inf
 
 from crawltool import limits
 
-
 TURN_S_MIN = 0.05  # between the turns of a domain's hosts, where --delay is shorter
 
 

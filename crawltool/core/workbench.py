@@ -368,7 +368,7 @@ class Workbench(Timetable):
 
 
 def _item(at: float, number: int) -> int:
-    """Pack a time or rank, in whole microseconds and never earlier, with a host's number: tuples would take three times as much."""
+    """Pack a time or rank, in whole microseconds and never earlier, with a host number: tuples take thrice as much."""
     micros = int(at * 1e6)
     while micros / 1e6 < at:
         micros += 1

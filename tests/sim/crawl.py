@@ -193,7 +193,7 @@ class SimCrawl:
         when = self.rng.choice(["before", "committed", "leaving"])
         if when == "before":
             self.inbox = [e for e in events if e.channel == "inbox"]
-            self.again = [e for e in events if not e.channel == "inbox"] if self.plan.spool else []
+            self.again = [e for e in events if e.channel != "inbox"] if self.plan.spool else []
         else:
             self._commit(turn.save)
             self._note(events)
