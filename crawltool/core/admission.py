@@ -15,7 +15,7 @@ from crawltool.core.confirmed import Confirmed
 from crawltool.core.ledger import bump
 from crawltool.core.rows import Entry, Table
 from crawltool.core.scope import Scope
-from crawltool.core.urls import Url, key_of_form, split, why_not
+from crawltool.core.urls import Url, key_of_form, split_once, why_not
 from crawltool.core.urls import key as url_key
 
 COUNT_MAX = 1_000_000  # of depth and hops: a line may claim any number
@@ -75,7 +75,7 @@ class Admission:
             if (text in recent or text in older) and not entry.typed:
                 duplicates += 1
                 continue
-            url = split(text)
+            url = split_once(text)
             if url is None:
                 bump(self.book.ledger.lines_refused, f"candidate: {why_not(text)}")
             elif self._in_scope(entry, url):

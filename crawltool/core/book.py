@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -73,6 +74,7 @@ class Book(Workbench):
         self.leases: dict[str, Lease] = {}
         self.expiries: list[tuple[float, str]] = []
         self.robots: dict[str, RobotsState] = {}  # the longest unused first
+        self.robots_most, self.rules_most = ROBOTS_HELD, RULES_HELD
         self.rules_held = 0
         self.waiting: list[tuple[float, bytes]] = []  # heap of (due, key) into `waiting_entries`
         self.waiting_entries: dict[bytes, Entry] = {}
@@ -326,13 +328,17 @@ class Book(Workbench):
 
     def _forget_robots(self) -> None:
         """Drop the longest unused rules; those that somebody waits for stay, and so do the newest: they may be of this turn."""
-        if len(self.robots) <= ROBOTS_HELD and self.rules_held <= RULES_HELD:
+        if len(self.robots) <= self.robots_most and self.rules_held <= self.rules_most:
             return
-        for authority in list(self.robots)[: len(self.robots) // 4]:
+        held_before = len(self.robots)
+        for authority in list(islice(self.robots, held_before // 4)):
             state = self.robots[authority]
             if not state.pending and not state.waiting and not state.is_unused:
                 self.rules_held -= _rules_of(state)
                 del self.robots[authority]
+        # Where most must stay, the next look waits until many more are there: each look costs as much as it passes by.
+        self.robots_most = max(ROBOTS_HELD, len(self.robots) + held_before // 8)
+        self.rules_most = max(RULES_HELD, self.rules_held + RULES_HELD // 8)
 
     # --- leases ---
 

@@ -134,6 +134,7 @@ class Timetable:
 
     def next_at(self) -> float:
         """Tell when a host may be asked next; a time that has come when one is ready."""
+        self._wake()
         if any(self._first(place) is not None for place in range(CLASSES)):
             return self.now
         heap = self.heap

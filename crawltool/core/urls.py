@@ -8,6 +8,7 @@ Called by everybody who meets a URL: seed and parse for links, the frontier for 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import ada_url
@@ -16,6 +17,7 @@ import xxhash
 from crawltool import limits
 
 KEY_VERSION = 1
+SPLIT_HELD = 16_384  # URLs taken apart that are remembered, about 0.7 KB each
 
 _PORTS = {"http": 80, "https": 443}
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
@@ -68,9 +70,13 @@ def parse(text: str, base: str | None = None) -> Url | None:
     return None if href is None else _take_apart(href)
 
 
-def split(href: str) -> Url | None:
+def split_once(href: str) -> Url | None:
     """Take an href apart that is most likely normal already; anything else is parsed."""
     return _plain(href) or parse(href)
+
+
+split = lru_cache(maxsize=SPLIT_HELD)(split_once)
+split.__doc__ = "Do as split_once() for a URL that is asked for again soon: one that is out as a target."
 
 
 def join(base: str, reference: str) -> str | None:

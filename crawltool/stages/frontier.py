@@ -7,6 +7,7 @@ blocking writers stands still. Run by cli/frontier; one per crawl directory, by 
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import deque
 from dataclasses import dataclass, field
@@ -109,6 +110,7 @@ class FrontierStage:
         self.log.append(list(self.db.outbox()), now)
         self.log.flush()
         self.db.forget_outbox(self.log.durable)
+        calm_collector()
 
     def _no_fetch_alive(self) -> bool:
         try:
@@ -318,6 +320,16 @@ class FrontierStage:
         self.complete = self.why_stopped is None and not self.drain.stopping.is_set()
         self.source.stop()  # a spool has no end of file; a pipe is read to its end all the same
         self.has_outgoing.set()
+
+
+def calm_collector() -> None:
+    """Let the cyclic collector look seldom, and not at what the start loaded.
+
+    A turn makes thousands of rows that reference counts free; looking for cycles among all hosts meanwhile took a third of
+    the frontier's time.
+    """
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 100)
 
 
 def applied_key(segment: str) -> bytes:

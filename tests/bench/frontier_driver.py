@@ -22,7 +22,7 @@ from crawltool.core.frontier import Event, Frontier, Turn
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table
 from crawltool.core.scope import Scope, ScopeRules
-from crawltool.stages.frontier import BATCH_LINES_MAX
+from crawltool.stages.frontier import BATCH_LINES_MAX, calm_collector
 from crawltool.stores.crawldb import CrawlDb
 from crawltool.stores.crawllog import CrawlLog
 from tests.bench.frontier_feed import Answers, Indices, candidate_lines, urls
@@ -116,6 +116,7 @@ class Driver:
         self.log.append(list(self.db.outbox()), now)
         self.log.flush()
         self.db.forget_outbox(self.log.durable)
+        calm_collector()
 
     def turn(self, lines: Sequence[bytes], room: int) -> Turn:
         """Do one turn, measured."""
