@@ -94,7 +94,7 @@ def first_lines(files: Sequence[str]) -> tuple[list[str], bool]:
     metavar="FILE",
     help="More seeds, one a line: URLs, bare host names, or candidate records.",
 )
-@use("directory", "identity", "scope", "politeness", "fetching", "parsing", "limits", "strict")
+@use("directory", "identity", "scope", "order", "politeness", "fetching", "parsing", "limits", "strict")
 @click.pass_context
 def command(ctx: click.Context, /, dir: Path, urls: tuple[str, ...], seeds: tuple[str, ...], **params: Any) -> int | None:
     """Run a crawl to its end."""

@@ -38,6 +38,7 @@ end the run with 75.
 @use(
     "directory",
     "scope",
+    "order",
     "politeness",
     "concurrency",
     "timeout_total",
@@ -74,6 +75,7 @@ def command(ctx: click.Context, /, dir: Path, until_idle: bool, input: str, outp
 def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str, Any]) -> Any:
     """Build the stage's settings. Raises BadPolicy when the lease is too short for an exchange."""
     from crawltool.core.admission import Bounds
+    from crawltool.core.ordering import Order
     from crawltool.core.politeness import Policy
     from crawltool.core.scope import ScopeRules
     from crawltool.stages.frontier import Settings
@@ -106,6 +108,7 @@ def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str,
             max_bytes=given["max_bytes"],
             shard=given["shard"],
         ),
+        order=Order(given["order"], tuple(given["prefer"])),
         scope=ScopeRules(given["scope"], tuple(given["include"]), tuple(given["exclude"])),
         room=given["room"] or 2 * given["concurrency"],
         until_idle=until_idle,

@@ -30,7 +30,7 @@ and is named. A changed policy is applied at the next start: URLs that were refu
 
 
 @click.command("init", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES, makes_dir=True, owns_policy=True)
-@use("directory", "identity", "scope", "politeness", "fetching", "parsing", "limits")
+@use("directory", "identity", "scope", "order", "politeness", "fetching", "parsing", "limits")
 @click.pass_context
 def command(ctx: click.Context, /, dir: Path, **_given: Any) -> None:
     """Store what was given."""

@@ -153,10 +153,10 @@ def given(ctx: click.Context) -> dict[str, Any]:
 
 def as_typed(setting: Setting, value: Any) -> Any:
     """Write a parsed value the way a person would type it."""
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    write = getattr(setting.type, "write", None)
-    return write(value) if write else value
+    write = getattr(setting.type, "write", None) or (lambda one: one)
+    if setting.multiple:
+        return [write(one) for one in value]
+    return list(value) if isinstance(value, tuple) else write(value)
 
 
 def in_force(ctx: click.Context) -> dict[str, Any]:

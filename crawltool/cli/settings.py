@@ -11,7 +11,7 @@ import dataclasses
 import click
 
 from crawltool import limits
-from crawltool.cli.units import Count, Duration, Factor, Kind, Share, Size
+from crawltool.cli.units import Count, Duration, Factor, Kind, Points, Share, Size
 
 RELEASE = "0.1.0"  # what `added` says of the options that came first
 
@@ -52,6 +52,7 @@ GROUPS: dict[str, str] = {
     "directory": "Crawl directory",
     "identity": "Identity",
     "scope": "Scope",
+    "order": "Order",
     "politeness": "Politeness",
     "fetching": "Fetching",
     "parsing": "Parsing",
@@ -60,7 +61,7 @@ GROUPS: dict[str, str] = {
     "common": "Messages",
 }
 # Tables of crawl.toml, in the order in which they are written.
-POLICY_GROUPS = ("identity", "scope", "politeness", "fetching", "parsing", "limits")
+POLICY_GROUPS = ("identity", "scope", "order", "politeness", "fetching", "parsing", "limits")
 
 _S, _N, _B, _F = Duration(), Count(1), Size(1), Factor()
 _SCOPES = click.Choice(["host", "prefix", "domain", "all"])
@@ -110,6 +111,22 @@ SETTINGS: tuple[Setting, ...] = (
         "Patterns from a file, one a line: a plain line includes, a line after '-' excludes, '#' comments.",
         metavar="FILE",
         in_policy=False,
+    ),
+    Setting(
+        "order",
+        "order",
+        click.Choice(["breadth", "opic", "inlinks"]),
+        "breadth",
+        "Which URLs go first: found first, most important by links (opic), or linked to by most pages.",
+    ),
+    Setting(
+        "prefer",
+        "order",
+        Points(),
+        (),
+        "Add N points of priority to URLs that match; below zero they wait. 1 is high, 10 urgent, under -1 low.",
+        metavar="PATTERN=N",
+        multiple=True,
     ),
     Setting("delay", "politeness", _S, "1s", "Rest of a host, from the end of one exchange to the start of the next."),
     Setting("ip_delay", "politeness", Duration(optional=True), None, "The same for an address (default: a fifth of --delay)."),

@@ -139,6 +139,25 @@ class Share(Kind):
         return int(match[1]), int(match[2])
 
 
+class Points(Kind):
+    """A pattern and points of priority, written PATTERN=N; given back as (pattern, points)."""
+
+    name = "points"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        """Turn `*/news/*=2` into ("*/news/*", 2.0)."""
+        if isinstance(value, tuple):
+            return value
+        pattern, _, number = str(value).rpartition("=")
+        if not pattern or not re.fullmatch(r"[+-]?\d{1,3}(\.\d{1,3})?", number):
+            self.fail(f"{value!r} is not a preference: write PATTERN=N, such as '*/news/*=2' or 're:/tag/=-1'", param, ctx)
+        return pattern, float(number)
+
+    def write(self, value: Any) -> str:
+        """Write it as it is typed."""
+        return f"{value[0]}={value[1]:g}"
+
+
 def spoken_duration(seconds: float) -> str:
     """Say a duration to a person, two figures at most: 4.2 s, 17 min, 3 h 20 min, 5 days."""
     if seconds < 90:

@@ -6,6 +6,7 @@ are judged here; robots rules are not: they are judged at release, when they are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawltool import limits, records
@@ -13,6 +14,7 @@ from crawltool.core import rows
 from crawltool.core.book import Book
 from crawltool.core.confirmed import Confirmed
 from crawltool.core.ledger import bump
+from crawltool.core.ordering import Order, Preferences, bounded
 from crawltool.core.rows import Entry, Table
 from crawltool.core.scope import Scope
 from crawltool.core.urls import Url, key_of_form, split_once, why_not
@@ -57,14 +59,20 @@ def entry_of(candidate: records.Candidate, *, operator: bool) -> Entry:
 class Admission:
     """The gate: scope, limits, and what is known already."""
 
-    def __init__(self, book: Book, scope: Scope, bounds: Bounds) -> None:
+    def __init__(
+        self, book: Book, scope: Scope, bounds: Bounds, order: Order, bonus_s: Callable[[bytes, bool], float] | None
+    ) -> None:
+        """bonus_s: how much earlier a new URL is ranked for its importance, by key and whether it is a seed."""
         self.book = book
+        self.bonus_s = bonus_s
+        self.preferences = Preferences(order)
         self.scope = scope
         self.bounds = bounds
         self.confirmed = Confirmed()
         self.recent: dict[str, None] = {}
         self.older: dict[str, None] = {}
         self.news: list[str] = []  # scope entries that this turn added, to be said
+        self.new_from: dict[str, int] = {}  # new URLs of this turn that lie at the host of the page they were found on
 
     def admit(self, found: list[Entry], now: float) -> None:
         """Judge many found URLs with one look-up."""
@@ -125,13 +133,20 @@ class Admission:
 
     def _enter(self, entry: Entry, url: Url, key: bytes, now: float) -> None:
         entry.url, entry.first_seen_at = url.href, now
+        if entry.priority:
+            entry.priority = bounded(entry.priority)
+        if self.preferences:
+            entry.priority += self.preferences.points(url)
         if not 0 <= entry.depth <= COUNT_MAX or not 0 <= entry.hops <= COUNT_MAX:
             entry.depth, entry.hops = min(max(entry.depth, 0), COUNT_MAX), min(max(entry.hops, 0), COUNT_MAX)
         reason = self.limit(entry, url)
         if reason is not None:
             self.book.refuse_new(key, entry, reason, now)
-        else:
-            self.book.accept(key, entry, url)
+            return
+        via = entry.via
+        if via is not None and via.startswith(url.href[: len(url.href) - len(url.target) + 1]):
+            self.new_from[via] = self.new_from.get(via, 0) + 1
+        self.book.accept(key, entry, url, self.bonus_s(key, entry.seed) if self.bonus_s is not None else 0.0)
 
     def limit(self, entry: Entry, url: Url) -> str | None:
         """Name the limit that keeps a URL out, or None."""

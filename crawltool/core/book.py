@@ -20,7 +20,7 @@ from crawltool.core.ledger import Ledger, bump
 from crawltool.core.politeness import Policy
 from crawltool.core.robots import Rules
 from crawltool.core.rows import Entry, Lease, RobotsRow, Save, Settled, Table
-from crawltool.core.urls import Url, split
+from crawltool.core.urls import Url, split, split_once
 from crawltool.core.urls import key as url_key
 from crawltool.core.workbench import Port, Workbench
 from crawltool.records import Robots
@@ -133,8 +133,8 @@ class Book(Workbench):
         self.fresh_rows[key] = row
         self.put(Table.KNOWN, key, row)
 
-    def accept(self, key: bytes, entry: Entry, url: Url) -> None:
-        """Take a new URL into the crawl: it is queued, at a host that need not be hot for it."""
+    def accept(self, key: bytes, entry: Entry, url: Url, bonus_s: float = 0.0) -> None:
+        """Take a new URL into the crawl: it is queued, at a host that need not be hot for it, `bonus_s` earlier in rank."""
         self.ledger.accepted += 1
         number = self.cold.get(url.host)
         if number is None:
@@ -142,12 +142,12 @@ class Book(Workbench):
                 self.host(url.host) if len(self.hosts) < self.hot_most else self._unless_cold(url.host)
             )
             if host is not None:
-                self.enqueue(key, entry, host, rows.QUEUED)
+                self.enqueue(key, entry, host, rows.QUEUED, self.rank(entry)[1] - bonus_s)
                 return
             number = self.cold[url.host]
         place, rank = (rows.NORMAL, entry.first_seen_at) if entry.priority == 0.0 else self.rank(entry)
         self.serial += 1
-        queue_key = rows.queue_key(number, place, rank, self.serial)
+        queue_key = rows.queue_key(number, place, rank - bonus_s, self.serial)
         self.ledger.queued += 1
         self.fresh_rows[key] = row = rows.QUEUED + queue_key
         self.save.append((Table.KNOWN, key, row))
@@ -248,6 +248,27 @@ class Book(Workbench):
         host.queue(queue_key[4]).remove(queue_key)
         self._taken(host, queue_key)
         self.schedule(host)
+
+    def rank_again(self, key: bytes, state: bytes, bonus_s: float) -> None:
+        """Move a queued URL to the rank that its new bonus gives it; what this turn queued stays where it is."""
+        old = state[1:]
+        raw = self.port.get(Table.QUEUE, old)
+        if raw is None:
+            return
+        entry = rows.entry_of(raw)
+        url = split_once(entry.url)
+        assert url is not None, entry.url
+        host, (place, rank) = self.hosts.get(url.host), self.rank(entry)
+        self.serial += 1
+        new = rows.queue_key(int.from_bytes(old[:4], "big"), place, rank - bonus_s, self.serial)
+        self.set_known(key, state[:1] + new)
+        self.put(Table.QUEUE, old, None)
+        self.put(Table.QUEUE, new, raw)
+        if host is not None:
+            host.queue(place).remove(old)
+            host.queue(place).push(new, entry)
+            self.touched[host.name] = host
+            self.schedule(host)
 
     def wait(self, key: bytes, entry: Entry, due_at: float) -> None:
         """Let a queued entry wait outside its host's queue until `due_at`."""

@@ -176,6 +176,10 @@ class Discovery:
         if len(self.raised) > ALARMED_HOSTS_MAX:
             self.raised.popitem(last=False)
 
+    def alarmed(self) -> list[tuple[str, str]]:
+        """Give each (host, pattern) that was said, for the next run's `already`."""
+        return [(name, pattern) for name, patterns in self.raised.items() for pattern in patterns]
+
     def line(self) -> dict[str, object]:
         """Give `discovery` of one line of stats.jsonl: overall, and the hosts that were fetched most since the last line."""
         both = [*self.small.items(), *self.watched.items()]

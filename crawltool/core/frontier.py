@@ -19,7 +19,10 @@ from crawltool.core import hosting, rows
 from crawltool.core.admission import Admission, Bounds, entry_of
 from crawltool.core.book import Book
 from crawltool.core.hosts import Fact, State
+from crawltool.core.importance import Importance, root_of
 from crawltool.core.ledger import bump
+from crawltool.core.lessons import Lessons
+from crawltool.core.ordering import Order
 from crawltool.core.politeness import Policy, backoff
 from crawltool.core.release import Release, drain_closing
 from crawltool.core.rows import Entry, Lease, Save, Table
@@ -29,6 +32,7 @@ from crawltool.core.urls import split
 from crawltool.core.workbench import Port
 
 OPERATOR = "inbox"
+BREADTH_FIRST = Order()
 
 
 class Event(NamedTuple):
@@ -55,10 +59,13 @@ class Turn:
 class Frontier:
     """The one owner of what the crawl knows."""
 
-    def __init__(self, port: Port, policy: Policy, bounds: Bounds, scope: Scope) -> None:
+    def __init__(self, port: Port, policy: Policy, bounds: Bounds, scope: Scope, order: Order = BREADTH_FIRST) -> None:
         self.book = Book(port, policy)
-        self.admission = Admission(self.book, scope, bounds)
-        self.settling = Settling(self.book)
+        root = root_of(port.get(Table.META, b"importance"))
+        importance = Importance(order.kind, root) if order.kind != "breadth" else None
+        self.lessons = Lessons(self.book, scope, importance)
+        self.admission = Admission(self.book, scope, bounds, order, self.lessons.bonus_s if importance is not None else None)
+        self.settling = Settling(self.book, self.lessons.hear)
         self.release = Release(self.book, bounds)
 
     @property
@@ -80,6 +87,7 @@ class Frontier:
         if book.port.get(Table.META, b"run") is not None:  # an exchange of the last run may have ended just now
             book.addresses_from = now + book.policy.address_delay_s
         book.load_meta()
+        self.lessons.load()
         longer_s = self._longer_delay()
         self.admission.scope.restore([key[6:].decode() for key, _ in book.each(Table.META, b"scope:", b"scope;")])
         leases = {key.decode(): rows.lease_of(value) for key, value in book.each(Table.LEASES)}
@@ -193,8 +201,11 @@ class Frontier:
                 found += self.settling.outcome(record, event.line, now)
             else:
                 bump(book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
+        self.lessons.pay()
         if found:
             self.admission.admit(found, now)
+        self.admission.news += self.lessons.draw(self.admission.new_from)
+        self.admission.new_from.clear()
         self.settling.expire(min(now, caught_up_at if caught_up_at is not None else now))
         self._wake_waiting(now)
         drain_closing(book, now)

@@ -31,6 +31,7 @@ class Ledger(msgspec.Struct):
     out_of_scope_hosts: dict[str, int] = {}
     lines_refused: dict[str, int] = {}  # lines that are not ours to act on: foreign leases, unknown types …
     late: int = 0
+    alarms: dict[str, int] = {}  # host -> spaces of it that seem to have no end
     ok_pages: int = 0
 
     def check(self) -> None:

@@ -11,6 +11,7 @@ from enum import IntEnum
 
 import msgspec
 
+from crawltool.core.reputation import Conduct
 from crawltool.records import Prior
 
 
@@ -28,6 +29,7 @@ class Table(IntEnum):
     WAITING = 8  # due_at (8 bytes), serial (6) -> Entry: retries that wait outside their host's queue
     SINCE = 9  # generation (4 bytes), first URL key -> URL keys of one batch: what the sieve's snapshot on disk lacks
     LENGTHS = 10  # serial (8 bytes) -> queue lengths that one turn changed (core/lengths)
+    IMPORTANCE = 11  # URL key -> what pages gave it (core/importance); only with --order opic or inlinks
 
 
 Save = list[tuple[Table, bytes, bytes | None]]  # None deletes
@@ -96,6 +98,7 @@ class HostRow(msgspec.Struct, array_like=True):
     closed_run: int = 0  # the run that closed it
     answers_at: str = ""  # the authority that answered last: one dead port is not a dead host
     unanswered: int = 0  # address and robots targets in a row that came back unasked or not at all
+    conduct: Conduct = msgspec.field(default_factory=Conduct)
 
 
 class RobotsRow(msgspec.Struct, array_like=True):

@@ -29,8 +29,10 @@ UNASKED = frozenset(("unreachable", "timeout", "tls_error", "dns_failure"))  # a
 class Settling:
     """Applies outcomes to the book."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, hear: Callable[[records.Outcome, Entry, Host, list[Entry]], None]) -> None:
+        """hear: is told of each page that was settled, and what was found on it."""
         self.book = book
+        self.hear = hear
         self.by_kind: dict[str, Callable[[records.Outcome, Lease, Host, float], list[Entry]]] = {
             "address": self._address,
             "robots": self._robots,
@@ -239,6 +241,8 @@ class Settling:
         if not lease.settled:
             self._unlease(entry)
             found = self._settle_page(outcome, entry, host, now)
+            if entry.kind == "page" and outcome.status is not None:
+                self.hear(outcome, entry, host, found)
         else:
             found = found_in(outcome, entry)
         self._health(outcome, host, lease.released_at, now)

@@ -41,6 +41,9 @@ class Port(Protocol):
     def get(self, table: Table, key: bytes) -> bytes | None:
         """Give one row."""
 
+    def many(self, table: Table, keys: list[bytes]) -> list[bytes | None]:
+        """Give many rows."""
+
     def scan(self, table: Table, start: bytes, end: bytes, at_most: int) -> list[tuple[bytes, bytes]]:
         """Give rows with start <= key < end, in order."""
 

@@ -22,6 +22,7 @@ from crawltool.core import status
 from crawltool.core.admission import Bounds
 from crawltool.core.frontier import OPERATOR, Event, Frontier, Turn
 from crawltool.core.ledger import bump
+from crawltool.core.ordering import Order
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table
 from crawltool.core.scope import Scope, ScopeRules
@@ -47,6 +48,7 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     bounds: Bounds = field(default_factory=Bounds)
     scope: ScopeRules = field(default_factory=ScopeRules)
+    order: Order = field(default_factory=Order)
     room: int = 1000
     until_idle: bool = False
     max_rest_s: float = 900.0
@@ -70,7 +72,7 @@ class FrontierStage:
         self.run_number = max(note.run, int(self.db.get(Table.META, b"run") or b"0")) + 1
         self.lock.write(self.clock.note(self.run_number, os.getpid()))
         self.log = CrawlLog(settings.dir / "outcomes")
-        self.core = Frontier(self.db, settings.policy, settings.bounds, Scope(settings.scope))
+        self.core = Frontier(self.db, settings.policy, settings.bounds, Scope(settings.scope), settings.order)
         self.inputs = Inputs(source, inbox)
         self.waiting = trio.CancelScope()
         self.outgoing: deque[bytes] = deque()
@@ -177,7 +179,7 @@ class FrontierStage:
             now = self.clock.now()
             if now >= next_stats:
                 next_stats = now + STATS_EVERY_S
-                self._keep(self._status())
+                self._keep(self._status() | {"discovery": self.core.lessons.discovery.line()})
             await trio.sleep(STATUS_EVERY_S)
 
     def _keep(self, row: dict[str, object]) -> None:

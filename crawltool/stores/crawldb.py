@@ -48,7 +48,10 @@ class CrawlDb:
         if read_only and not (path / "CURRENT").exists():
             raise NoInput(f"no crawl database at {path}")
         cache = rocksdict.Cache(CACHE_BYTES)
-        families = {table.name.lower(): _options(cache, points=table in (Table.KNOWN, Table.HOSTS)) for table in Table}
+        families = {
+            table.name.lower(): _options(cache, points=table in (Table.KNOWN, Table.HOSTS, Table.ROBOTS, Table.IMPORTANCE))
+            for table in Table
+        }
         options = _options(cache, points=False)
         options.create_if_missing(True)
         options.create_missing_column_families(True)
@@ -99,12 +102,13 @@ class CrawlDb:
             maybe = self._seen.maybe
             asked = [key for key in keys if maybe(key)]
             if len(asked) < len(keys):
-                told = dict(zip(asked, self._known(asked), strict=True)) if asked else {}
+                told = dict(zip(asked, self.many(Table.KNOWN, asked), strict=True)) if asked else {}
                 return [told.get(key) for key in keys]
-        return self._known(keys)
+        return self.many(Table.KNOWN, keys)
 
-    def _known(self, keys: list[bytes]) -> list[bytes | None]:
-        found: list[bytes | None] = self._tables[Table.KNOWN].get(list[Any](keys)) or []
+    def many(self, table: Table, keys: list[bytes]) -> list[bytes | None]:
+        """Give many rows."""
+        found: list[bytes | None] = self._tables[table].get(list[Any](keys)) or []
         return found
 
     def get(self, table: Table, key: bytes) -> bytes | None:

@@ -34,6 +34,9 @@ class DictStore:
     def get(self, table: Table, key: bytes) -> bytes | None:
         return self.rows[table].get(key)
 
+    def many(self, table: Table, keys: list[bytes]) -> list[bytes | None]:
+        return [self.rows[table].get(key) for key in keys]
+
     def scan(self, table: Table, start: bytes, end: bytes, at_most: int) -> list[tuple[bytes, bytes]]:
         keys = self.keys[table]
         first = bisect.bisect_left(keys, start)
