@@ -74,7 +74,7 @@ def command(ctx: click.Context, /, dir: Path, until_idle: bool, input: str, outp
 
 def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str, Any]) -> Any:
     """Build the stage's settings. Raises BadPolicy when the lease is too short for an exchange."""
-    from crawltool.core.admission import Bounds
+    from crawltool.core.bounds import Bounds
     from crawltool.core.ordering import Order
     from crawltool.core.politeness import Policy
     from crawltool.core.scope import ScopeRules
@@ -103,7 +103,10 @@ def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str,
             max_depth=given["max_depth"],
             max_url_bytes=given["max_url"],
             max_queued_host=given["max_queued_host"],
+            max_segments=given["max_segments"],
             max_pages_host=given["max_pages_host"],
+            max_pages_dir=given["max_pages_dir"],
+            domain_budget=given["domain_budget"],
             max_pages=given["max_pages"],
             max_bytes=given["max_bytes"],
             shard=given["shard"],

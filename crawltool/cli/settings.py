@@ -11,7 +11,7 @@ import dataclasses
 import click
 
 from crawltool import limits
-from crawltool.cli.units import Count, Duration, Factor, Kind, Points, Share, Size
+from crawltool.cli.units import Budget, Count, Duration, Factor, Kind, Points, Share, Size
 
 RELEASE = "0.1.0"  # what `added` says of the options that came first
 
@@ -236,6 +236,16 @@ SETTINGS: tuple[Setting, ...] = (
         in_policy=False,
     ),
     Setting("max_pages_host", "limits", Count(1, optional=True), "10000", "Pages of one host at most; none for hosts you typed."),
+    Setting("max_pages_dir", "limits", Count(1, optional=True), None, "URLs of one directory at most."),
+    Setting(
+        "domain_budget",
+        "limits",
+        Budget(),
+        None,
+        "URLs of one registrable domain at most; auto: 1000, and 500 more for each other domain that links there.",
+        metavar="COUNT|auto",
+    ),
+    Setting("max_segments", "limits", Count(1, optional=True), "64", "Directories in the path of a URL at most."),
     Setting("max_queued_host", "limits", Count(1), "1M", "URLs of one host that may wait."),
     Setting("max_url", "limits", Size(16, limits.URL_BYTES_MAX), "2048", "Longest URL that is queued."),
     Setting(

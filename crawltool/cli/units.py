@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from crawltool.core.bounds import AUTO
+
 if TYPE_CHECKING:
     Kind = click.ParamType[Any]
 else:  # older click has no type parameter here
@@ -114,6 +116,24 @@ class Count(Quantity):
     def settle(self, number: float) -> int:
         """Give whole pieces."""
         return int(number)
+
+
+class Budget(Count):
+    """A count, or `auto`, which is given back as AUTO."""
+
+    name = "budget"
+    advice = "a whole number, one with k or M, or auto"
+
+    def __init__(self) -> None:
+        super().__init__(1, optional=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Turn what was typed into the number."""
+        return AUTO if value in ("auto", AUTO) else super().convert(value, param, ctx)
+
+    def write(self, value: float | None) -> str:
+        """Write it as it is typed."""
+        return "auto" if value == AUTO else super().write(value)
 
 
 class Factor(Quantity):

@@ -7,11 +7,12 @@ are judged here; robots rules are not: they are judged at release, when they are
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from crawltool import limits, records
 from crawltool.core import rows
 from crawltool.core.book import Book
+from crawltool.core.bounds import Bounds
+from crawltool.core.budgets import Budgets
 from crawltool.core.confirmed import Confirmed
 from crawltool.core.ledger import bump
 from crawltool.core.ordering import Order, Preferences, bounded
@@ -22,19 +23,6 @@ from crawltool.core.urls import key as url_key
 
 COUNT_MAX = 1_000_000  # of depth and hops: a line may claim any number
 RECENT_MAX = 100_000  # URL texts of one generation that need no look-up
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The operator's limits. None is no limit."""
-
-    max_depth: int | None = 16
-    max_url_bytes: int = 2048
-    max_queued_host: int | None = 1_000_000
-    max_pages_host: int | None = 10_000  # not for hosts the operator typed
-    max_pages: int | None = None
-    max_bytes: int | None = None
-    shard: tuple[int, int] | None = None  # (i, n): only the hosts of share i of n, by hash of the name
 
 
 def entry_of(candidate: records.Candidate, *, operator: bool) -> Entry:
@@ -68,6 +56,7 @@ class Admission:
         self.preferences = Preferences(order)
         self.scope = scope
         self.bounds = bounds
+        self.budgets = Budgets(book, bounds)
         self.confirmed = Confirmed()
         self.recent: dict[str, None] = {}
         self.older: dict[str, None] = {}
@@ -78,9 +67,10 @@ class Admission:
         """Judge many found URLs with one look-up."""
         recent, older, confirmed, duplicates = self.recent, self.older, self.confirmed, 0
         judged: list[tuple[Entry, Url, bytes]] = []
+        counts_links = self.budgets.counts_links
         for entry in found:
             text = entry.url
-            if (text in recent or text in older) and not entry.typed:
+            if (text in recent or text in older) and not entry.typed and not counts_links:
                 duplicates += 1
                 continue
             url = split_once(text)
@@ -88,6 +78,8 @@ class Admission:
                 bump(self.book.ledger.lines_refused, f"candidate: {why_not(text)}")
             elif self._in_scope(entry, url):
                 key = url_key(url)
+                if counts_links:
+                    self.budgets.linked(url, entry.via)
                 if key in confirmed:
                     duplicates += 1
                     self._remember(text)
@@ -96,7 +88,7 @@ class Admission:
         states, fresh = self.book.known_now([key for _, _, key in judged]), self.book.fresh_rows
         for (entry, url, key), state in zip(judged, states, strict=True):
             known = fresh.get(key, state)
-            if known is None or (known[:1] == rows.REFUSED and self._lives_again(key, known, entry)):
+            if known is None or (known[:1] == rows.REFUSED and self._lives_again(key, known, entry, url)):
                 self._enter(entry, url, key, now)
                 continue
             duplicates += 1
@@ -143,6 +135,8 @@ class Admission:
         if reason is not None:
             self.book.refuse_new(key, entry, reason, now)
             return
+        if self.budgets.is_used:
+            self.budgets.admitted(url)
         via = entry.via
         if via is not None and via.startswith(url.href[: len(url.href) - len(url.target) + 1]):
             self.new_from[via] = self.new_from.get(via, 0) + 1
@@ -157,19 +151,18 @@ class Admission:
             return "too_deep"
         if entry.hops > limits.REDIRECT_HOPS_MAX:
             return "too_many_redirects"
+        if bounds.max_segments is not None and url.target.count("/") > bounds.max_segments:
+            return "too_many_segments"
         if bounds.max_queued_host is not None and self.book.queued_of(url.host) >= bounds.max_queued_host:
             return "queue_full"
-        return None
+        return self.budgets.full(url, entry) if self.budgets.is_used else None
 
-    def _lives_again(self, key: bytes, state: bytes, entry: Entry) -> bool:
-        """A URL refused by a limit may come by a shorter path: the refusal is forgotten if the path is."""
+    def _lives_again(self, key: bytes, state: bytes, entry: Entry, url: Url) -> bool:
+        """A URL refused by a limit may come by a shorter path, or when there is room again: then the refusal is forgotten."""
         reason = state[1:].decode()
-        if reason not in rows.LIMIT_REASONS:
+        if reason not in rows.ENTRY_REASONS or self.limit(entry, url) is not None:
             return False
-        settled = self.book.settled(reason, key)
-        if (max(entry.depth, 0), max(entry.hops, 0)) >= (settled.entry.depth, settled.entry.hops):
-            return False
-        self.book.unsettle(key, settled)
+        self.book.unsettle(key, self.book.settled(reason, key))
         self.book.ledger.accepted -= 1
         return True
 

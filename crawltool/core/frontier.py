@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from crawltool import limits, records
 from crawltool.core import hosting, rows
-from crawltool.core.admission import Admission, Bounds, entry_of
+from crawltool.core.admission import Admission, entry_of
 from crawltool.core.book import Book
+from crawltool.core.bounds import Bounds
 from crawltool.core.hosts import Fact, State
 from crawltool.core.importance import Importance, root_of
 from crawltool.core.ledger import bump
@@ -100,6 +101,7 @@ class Frontier:
                 book.resolve_at(host, max(now, host.row.rest_until))
             book.schedule(host)
         book.ledger.check()
+        self.admission.budgets.save()
         book.put(Table.META, b"run", b"%d" % run)
         return book.finish()
 
@@ -181,6 +183,8 @@ class Frontier:
             state = rows.REQUEUED if settled.state == "failed" or entry.was_leased else rows.QUEUED
             entry.attempt = entry.lost = entry.returned = entry.busy = 0
             book.enqueue(place[1:], entry, book.host(url.host), state)
+            if settled.reason in rows.ENTRY_REASONS and self.admission.budgets.is_used:
+                self.admission.budgets.admitted(url)
 
     # --- the turn ---
 
@@ -206,6 +210,7 @@ class Frontier:
             self.admission.admit(found, now)
         self.admission.news += self.lessons.draw(self.admission.new_from)
         self.admission.new_from.clear()
+        self.admission.budgets.save()
         self.settling.expire(min(now, caught_up_at if caught_up_at is not None else now))
         self._wake_waiting(now)
         drain_closing(book, now)

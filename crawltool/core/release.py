@@ -10,8 +10,8 @@ import msgspec
 
 from crawltool import limits, records
 from crawltool.core import hosting, rows
-from crawltool.core.admission import Bounds
 from crawltool.core.book import Book, RobotsState
+from crawltool.core.bounds import Bounds
 from crawltool.core.hosts import Address, Fact, Host, State
 from crawltool.core.rows import Entry, Lease
 from crawltool.core.urls import Url, split

@@ -30,6 +30,7 @@ class Table(IntEnum):
     SINCE = 9  # generation (4 bytes), first URL key -> URL keys of one batch: what the sieve's snapshot on disk lacks
     LENGTHS = 10  # serial (8 bytes) -> queue lengths that one turn changed (core/lengths)
     IMPORTANCE = 11  # URL key -> what pages gave it (core/importance); only with --order opic or inlinks
+    BUDGETS = 12  # d + directory, n + registrable domain -> what they brought in (core/budgets)
 
 
 Save = list[tuple[Table, bytes, bytes | None]]  # None deletes
@@ -139,7 +140,19 @@ EVER_LEASED = frozenset((REQUEUED, LEASED, DONE, FAILED, DROPPED))
 
 # Reasons that hold for a run or under a policy only: a start looks at these again.
 HOST_REASONS = frozenset(("host_unavailable", "robots_unreachable", "dns_failure", "blocked_address"))
-LIMIT_REASONS = frozenset(("too_deep", "url_too_long", "too_many_redirects", "queue_full", "crawl_delay"))
+LIMIT_REASONS = frozenset(
+    (
+        "too_deep",
+        "url_too_long",
+        "too_many_segments",
+        "too_many_redirects",
+        "queue_full",
+        "dir_full",
+        "domain_full",
+        "crawl_delay",
+    )
+)
+ENTRY_REASONS = LIMIT_REASONS - {"crawl_delay"}  # judged when a URL is found; the others when it is its turn
 REVIVABLE = HOST_REASONS | LIMIT_REASONS
 
 _pack = msgspec.msgpack.Encoder().encode

@@ -19,7 +19,7 @@ import trio
 
 from crawltool import limits, records
 from crawltool.core import status
-from crawltool.core.admission import Bounds
+from crawltool.core.bounds import Bounds
 from crawltool.core.frontier import OPERATOR, Event, Frontier, Turn
 from crawltool.core.ledger import bump
 from crawltool.core.ordering import Order

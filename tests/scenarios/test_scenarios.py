@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from crawltool import records
-from crawltool.core.admission import Bounds
+from crawltool.core.bounds import Bounds
 from crawltool.core.frontier import Event, Frontier, Turn
 from crawltool.core.politeness import Policy
 from crawltool.core.scope import Scope, ScopeRules

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from crawltool import records
 from crawltool.core import queue
-from crawltool.core.admission import Bounds
+from crawltool.core.bounds import Bounds
 from crawltool.core.frontier import Event, Frontier, Turn
+from crawltool.core.ordering import Order
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table
 from crawltool.core.scope import Scope, ScopeRules
@@ -39,6 +40,7 @@ class Plan:
     room: int = 20
     held: int = 64  # queue entries in memory
     hot: int = 20_000  # hosts held as objects
+    order: Order = field(default_factory=Order)
     policies_change: bool = False
     clock_steps: bool = False
     sure: bool = False  # only hosts that are fetched whole
@@ -72,6 +74,7 @@ class Plan:
             room=rng.choice([1, 3, 20, 20, 100]),
             held=rng.choice([1, 2, 64]),
             hot=rng.choice([0, 1, 3, 20_000]),
+            order=Order(rng.choice(["breadth", "breadth", "opic", "inlinks"])),
             policies_change=rng.random() < 0.3,
             clock_steps=rng.random() < 0.3,
         )
@@ -104,11 +107,12 @@ class SimCrawl:
 
     def _start(self, *, void: bool) -> Frontier:
         self.fetchers.run += 1
-        frontier = Frontier(self.store, self.policy, self.plan.bounds, Scope(ScopeRules("all")))
+        frontier = Frontier(self.store, self.policy, self.plan.bounds, Scope(ScopeRules("all")), self.plan.order)
         frontier.book.hot_most = self.plan.hot
         self._commit(frontier.start(self.fetchers.run, self.clock, void_leases=void))
         laws.check_store(self.store)
         laws.check_ledger(frontier, self.store)
+        laws.check_cash(frontier, self.store)
         return frontier
 
     def _commit(self, save: list[tuple[Table, bytes, bytes | None]]) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from crawltool import limits, records
 from crawltool.core import rows
 from crawltool.core.frontier import Frontier, Turn
+from crawltool.core.importance import worth_of
 from crawltool.core.lengths import Lengths
 from crawltool.core.rows import Table
 from crawltool.core.urls import key, split
@@ -93,6 +94,14 @@ def check_store(store: DictStore) -> None:
     assert {line: n for line, n in enumerate(lengths.counts) if n} == per_line, "law 6: the length of a queue"
     numbers = {rows.host_row_of(raw).number for raw in store.rows[Table.HOSTS].values()}
     assert {line // rows.CLASSES for line in per_line} <= numbers, "law 6: a queue without a host"
+
+
+def check_cash(frontier: Frontier, store: DictStore) -> None:
+    """What the root has lent is what all URLs have: no crash makes or loses any."""
+    importance = frontier.lessons.importance
+    if importance is not None and importance.order == "opic":
+        cash = sum(worth_of(row).cash for row in store.rows[Table.IMPORTANCE].values())
+        assert cash == importance.root.lent, f"cash: {cash} is not {importance.root.lent}"
 
 
 def check_ledger(frontier: Frontier, store: DictStore) -> None:
