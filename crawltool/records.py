@@ -213,12 +213,28 @@ class Text(msgspec.Struct, tag="text", omit_defaults=True, kw_only=True):
 
 
 class Control(msgspec.Struct, tag="control", omit_defaults=True, kw_only=True):
-    """Steer the crawl."""
+    """Steer the crawl: from the operator's inbox only. Actions set, never add: the same line twice is the same as once."""
 
-    action: str
-    host: str | None = None
-    url: str | None = None
-    value: AnyJson = None
+    action: str  # one of ACTIONS; crawltool-control(1) says what each needs
+    host: str | None = None  # the host that is meant; of block also a domain
+    url: str | None = None  # the URL that is meant; of block also a pattern
+    value: AnyJson = None  # inject: priority; slow: seconds; budget: pages; reputation: factor; requeue: reason; stop: run
+
+
+ACTIONS: dict[str, str] = {
+    "inject": "fetch this URL before all others of its host; it counts as typed",
+    "block": "ask this host, domain or URL pattern for nothing more; what is queued is refused (banned)",
+    "unblock": "lift a block; what it refused is queued again",
+    "slow": "let this host rest at least so many seconds; none: as before",
+    "budget": "at most so many pages of this host; none: as before",
+    "reputation": "take this factor for this host's reputation; none: as computed",
+    "pause": "release nothing more; what is out comes in",
+    "resume": "go on after a pause",
+    "stop": "end this run in order, with 75",
+    "requeue": "queue dead letters again: one URL, those of a host, or those with a reason",
+    "forget": "remove what the crawl knows of a URL or of all URLs of a host",
+    "reload": "read the ban files again",
+}
 
 
 Record = Candidate | Target | Outcome | Text | Control

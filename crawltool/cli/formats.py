@@ -36,6 +36,8 @@ def records_page() -> str:
         body += roff.section(struct.__name__, [*roff.prose(_says(struct)), *fields(struct)])
     verdicts = [line for word, text in records.VERDICTS.items() for line in roff.term(roff.bold(word), text)]
     body += roff.section("Verdicts", verdicts)
+    actions = [line for word, text in records.ACTIONS.items() for line in roff.term(roff.bold(word), text)]
+    body += roff.section("Actions", actions)
     body += roff.section("See also", roff.prose("crawltool(1), crawltool-spool(5)"))
     return roff.page("crawltool-records", 5, "the lines that cross a pipe", body)
 

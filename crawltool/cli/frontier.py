@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from crawltool import limits
 from crawltool.cli import policy
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
-from crawltool.errors import BadPolicy
+from crawltool.errors import BadPolicy, Misuse
 
 DESCRIPTION = """Decide which URL is fetched next, and when.
 
@@ -24,6 +25,7 @@ crawltool init -C c --contact me@example.org
 crawltool seed https://example.org/ -o spool:c/inbox
 mkfifo loop
 crawltool frontier -C c --until-idle < loop | crawltool fetch -C c | crawltool parse -C c | crawltool dedup -C c > loop
+crawltool frontier -C c --ban-file optouts.txt --channel feeds=5000,-1 --accept outcome < loop > targets.jsonl
 mkdir -p c/back && crawltool frontier -C c --until-idle -i spool:c/back -o spool:c/targets
 """
 NOTES = """
@@ -31,6 +33,16 @@ Without --until-idle the frontier waits for more candidates for ever. With it, i
 that a limit still lets go, and the inbox is empty and has no writer: it closes its output, reads its input to the end, and
 exits. A host that fails five times in a row is given up until the next run; hosts that ask for longer rests than --max-rest
 end the run with 75.
+
+Channels, not claims, give trust. DIR/inbox is the operator's: its seeds count as typed, and crawltool-control(1) steers through
+it. Each folder DIR/inbox.d/NAME is a spool of somebody else's candidates, found while the frontier runs: it has a quota of URLs
+and a trust, what its lines claim as priority counts within its class only, and its seeds are not typed. The input brings what
+--accept names.
+
+A ban file has a host or domain a line (example.org is that name and all below it, *.example.org only those below, =example.org
+only the name), a URL glob with a slash, or re:EXPRESSION; # begins a comment. It is read again a few seconds after it changes:
+what is queued is refused (banned), and what is not banned any more is queued again. ~/.config/crawltool/bans.txt holds for all
+crawls of a user: the place for opt-outs.
 """
 
 
@@ -47,6 +59,7 @@ end the run with 75.
     "grace",
     "limits",
     "input",
+    "accept",
     "output",
     "strict",
 )
@@ -72,9 +85,25 @@ def command(ctx: click.Context, /, dir: Path, until_idle: bool, input: str, outp
     trio.run(run)
 
 
+def ban_files(named: Sequence[str]) -> tuple[Path, ...]:
+    """Give the ban files: those that are named, and the one that all crawls of a user share, where there is one."""
+    shared = policy.user_config().with_name("bans.txt")
+    return (*(Path(name) for name in named), *([shared] if shared.exists() else []))
+
+
+def accepted(text: str) -> tuple[str, ...]:
+    """Read --accept. Raises Misuse."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    wrong = [name for name in names if name not in ("candidate", "outcome")]
+    if wrong:
+        raise Misuse(f"--accept {wrong[0]}: the frontier takes candidate and outcome, and control from its inbox only")
+    return names
+
+
 def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str, Any]) -> Any:
     """Build the stage's settings. Raises BadPolicy when the lease is too short for an exchange."""
     from crawltool.core.bounds import Bounds
+    from crawltool.core.channels import read_rule
     from crawltool.core.ordering import Order
     from crawltool.core.politeness import Policy
     from crawltool.core.scope import ScopeRules
@@ -112,6 +141,9 @@ def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str,
             shard=given["shard"],
         ),
         order=Order(given["order"], tuple(given["prefer"])),
+        ban_files=ban_files(given["ban_file"]),
+        channels=dict(read_rule(text) for text in given["channel"]),
+        accept=accepted(given["accept"]),
         scope=ScopeRules(given["scope"], tuple(given["include"]), tuple(given["exclude"])),
         room=given["room"] or 2 * given["concurrency"],
         until_idle=until_idle,

@@ -28,14 +28,19 @@ from crawltool.stages.drain import SIGNALS
 
 FILES: tuple[tuple[str, str], ...] = (
     ("CRAWL/crawl.toml", "The policy: identity, scope, politeness, limits. Made by crawltool-init(1)."),
-    ("CRAWL/inbox/", "A spool (crawltool-spool(5)) of candidates for this crawl."),
+    ("CRAWL/inbox/", "The operator's spool (crawltool-spool(5)): candidates, and lines of crawltool-control(1)."),
+    ("CRAWL/inbox.d/NAME/", "Spools of other sources of candidates, each with a quota and a trust (crawltool-frontier(1))."),
     ("CRAWL/frontier.db/", "What the frontier knows: URLs, hosts, leases, the queue."),
     ("CRAWL/warc/", "The archive: WARC 1.1, one gzip member a record. NAME.open is being written."),
     ("CRAWL/pages/", "A row for each distinct page, with its text, as zstd-compressed JSON lines."),
     ("CRAWL/outcomes/", "The crawl log, as zstd-compressed JSON lines. Printed by crawltool-log(1)."),
     ("CRAWL/dedup.db/", "Digests and signatures of pages."),
     ("CRAWL/status.json", "How the crawl stands, written each second."),
-    ("CRAWL/stats.jsonl", "The same every ten seconds, kept; the first line of each run is the policy in force."),
+    (
+        "CRAWL/stats.jsonl",
+        "The same every ten seconds, kept; the first line of each run is the policy in force, and each control line is here.",
+    ),
+    ("~/.config/crawltool/bans.txt", "Hosts and URLs that no crawl of a user asks: opt-outs. See --ban-file."),
     ("~/.config/crawltool/config.toml", "What holds for all crawls of a user; the keys are those of crawl.toml."),
 )
 STATE_MEANINGS = {

@@ -44,6 +44,7 @@ class Status(msgspec.Struct):
     hosts_resting: dict[str, float] = {}
     limit: str | None = None  # the crawl-wide limit that was reached
     said: list[str] = []  # what the frontier wants known, the last few
+    control: dict[str, Any] = {}  # what the operator set while it runs
     expected_s: float = 0.0
     slowest_host: str = ""
 
@@ -63,7 +64,9 @@ def line(status: Status, rate: float) -> str:
     if errors:
         worst = ", ".join(f"{name} {count:,}" for name, count in largest(status.failed, 3))
         parts.append(f"{errors:,} failed ({worst})")
-    parts.append(f"{status.hosts_waiting:,} hosts waiting")
+    parts.append(
+        "paused: crawltool control resume" if status.control.get("paused") else f"{status.hosts_waiting:,} hosts waiting"
+    )
     if status.expected_s >= 1:
         parts.append(f"about {spoken_duration(status.expected_s)} for what is queued")
     return " · ".join(parts)

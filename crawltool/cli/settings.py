@@ -113,6 +113,15 @@ SETTINGS: tuple[Setting, ...] = (
         in_policy=False,
     ),
     Setting(
+        "ban_file",
+        "scope",
+        click.Path(exists=True, dir_okay=False, resolve_path=True),
+        (),
+        "Hosts, domains and URL patterns, one a line, that are never asked. ~/.config/crawltool/bans.txt is one if it exists.",
+        metavar="FILE",
+        multiple=True,
+    ),
+    Setting(
         "order",
         "order",
         click.Choice(["breadth", "opic", "inlinks"]),
@@ -249,6 +258,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_queued_host", "limits", Count(1), "1M", "URLs of one host that may wait."),
     Setting("max_url", "limits", Size(16, limits.URL_BYTES_MAX), "2048", "Longest URL that is queued."),
     Setting(
+        "channel",
+        "limits",
+        str,
+        (),
+        "URLs that DIR/inbox.d/NAME may bring, and its trust: -1 below links, 0, or 1 above them (default: 100000,0).",
+        metavar="NAME=QUOTA[,TRUST]",
+        multiple=True,
+    ),
+    Setting(
         "shard",
         "limits",
         Share(),
@@ -269,6 +287,15 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "output", "io", str, "-", "Where records go: - (stdout), a file, spool:DIR.", short="-o", metavar="WHERE", in_policy=False
+    ),
+    Setting(
+        "accept",
+        "io",
+        str,
+        "candidate,outcome",
+        "Record types that the frontier takes from its input, comma separated; others are counted. control never is.",
+        metavar="TYPES",
+        in_policy=False,
     ),
     Setting("route", "io", str, (), "Send records of one type elsewhere.", metavar="TYPE=WHERE", multiple=True, in_policy=False),
     Setting(

@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 from crawltool import limits, records
 from crawltool.core import rows
+from crawltool.core.bans import Bans
 from crawltool.core.book import Book
 from crawltool.core.bounds import Bounds
 from crawltool.core.budgets import Budgets
+from crawltool.core.channels import Channels
 from crawltool.core.confirmed import Confirmed
 from crawltool.core.ledger import bump
 from crawltool.core.ordering import Order, Preferences, bounded
@@ -48,12 +50,20 @@ class Admission:
     """The gate: scope, limits, and what is known already."""
 
     def __init__(
-        self, book: Book, scope: Scope, bounds: Bounds, order: Order, bonus_s: Callable[[bytes, bool], float] | None
+        self,
+        book: Book,
+        scope: Scope,
+        bounds: Bounds,
+        order: Order,
+        bonus_s: Callable[[bytes, bool], float] | None,
+        bans: Bans,
+        channels: Channels,
     ) -> None:
         """bonus_s: how much earlier a new URL is ranked for its importance, by key and whether it is a seed."""
         self.book = book
         self.bonus_s = bonus_s
         self.preferences = Preferences(order)
+        self.bans, self.channels = bans, channels
         self.scope = scope
         self.bounds = bounds
         self.budgets = Budgets(book, bounds)
@@ -97,12 +107,18 @@ class Admission:
                 self._remember(entry.url)
         self.book.ledger.duplicates += duplicates
 
+    def forget_texts(self) -> None:
+        """Drop what need not be looked up: a URL was forgotten."""
+        self.recent, self.older, self.confirmed = {}, {}, Confirmed()
+
     def _in_scope(self, entry: Entry, url: Url) -> bool:
         if entry.seed:
             self._widen(entry, url)
         reason = self.scope.judge(url)
         if reason is None and self.bounds.shard is not None:
             reason = self._other_shard(url.host, *self.bounds.shard)
+        if reason is None and self.bans.active and self.bans.judge(url) is not None:
+            reason = "banned"
         if reason is not None:
             self.book.ledger.out(reason, url.host)
         return reason is None
@@ -124,8 +140,13 @@ class Admission:
         return None if int.from_bytes(key_of_form(host)[:8], "big") % count == index % count else "other_shard"
 
     def _enter(self, entry: Entry, url: Url, key: bytes, now: float) -> None:
+        if entry.channel:
+            if self.channels.is_full(entry.channel):
+                bump(self.book.ledger.lines_refused, f"candidate: over the quota of inbox.d/{entry.channel}")
+                return
+            self.channels.count(entry.channel)
         entry.url, entry.first_seen_at = url.href, now
-        if entry.priority:
+        if entry.priority and not entry.typed:
             entry.priority = bounded(entry.priority)
         if self.preferences:
             entry.priority += self.preferences.points(url)

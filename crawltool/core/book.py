@@ -80,7 +80,7 @@ class Book(Workbench):
         self.waiting_entries: dict[bytes, Entry] = {}
         self.seq = 0  # crawl log
         self.lease_serial = 0
-        self.fresh_rows: dict[bytes, bytes] = {}  # KNOWN rows of this turn
+        self.fresh_rows: dict[bytes, bytes | None] = {}  # KNOWN rows of this turn; None: forgotten
         self.fresh_settled: dict[bytes, Settled] = {}  # SETTLED rows of this turn
 
     # --- writing ---
@@ -132,6 +132,11 @@ class Book(Workbench):
         """Change a URL's state row."""
         self.fresh_rows[key] = row
         self.put(Table.KNOWN, key, row)
+
+    def unknow(self, key: bytes) -> None:
+        """Remove a URL's state row: it was never known."""
+        self.fresh_rows[key] = None
+        self.put(Table.KNOWN, key, None)
 
     def accept(self, key: bytes, entry: Entry, url: Url, bonus_s: float = 0.0) -> None:
         """Take a new URL into the crawl: it is queued, at a host that need not be hot for it, `bonus_s` earlier in rank."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -17,8 +17,10 @@ from typing import NamedTuple
 from crawltool import limits, records
 from crawltool.core import hosting, rows
 from crawltool.core.admission import Admission, entry_of
+from crawltool.core.bans import Bans
 from crawltool.core.book import Book
 from crawltool.core.bounds import Bounds
+from crawltool.core.channels import OPERATOR, Channels, Rule
 from crawltool.core.hosts import Fact, State
 from crawltool.core.importance import Importance, root_of
 from crawltool.core.ledger import bump
@@ -29,10 +31,10 @@ from crawltool.core.release import Release, drain_closing
 from crawltool.core.rows import Entry, Lease, Save, Table
 from crawltool.core.scope import Scope
 from crawltool.core.settling import Settling
+from crawltool.core.steering import Steering
 from crawltool.core.urls import split
 from crawltool.core.workbench import Port
 
-OPERATOR = "inbox"
 BREADTH_FIRST = Order()
 
 
@@ -41,7 +43,12 @@ class Event(NamedTuple):
 
     record: records.Record
     line: bytes
-    channel: str = ""  # "" is the loop; "inbox" the operator's; else the NAME of inbox.d/NAME
+    channel: str = ""  # '' the input, OPERATOR the inbox, else NAME of inbox.d/NAME
+
+    @property
+    def operator(self) -> bool:
+        """Tell whether the operator says so."""
+        return self.channel == OPERATOR
 
 
 @dataclass(slots=True)
@@ -60,14 +67,28 @@ class Turn:
 class Frontier:
     """The one owner of what the crawl knows."""
 
-    def __init__(self, port: Port, policy: Policy, bounds: Bounds, scope: Scope, order: Order = BREADTH_FIRST) -> None:
+    def __init__(
+        self,
+        port: Port,
+        policy: Policy,
+        bounds: Bounds,
+        scope: Scope,
+        order: Order = BREADTH_FIRST,
+        bans: Bans | None = None,
+        channels: Mapping[str, Rule] | None = None,
+    ) -> None:
         self.book = Book(port, policy)
         root = root_of(port.get(Table.META, b"importance"))
         importance = Importance(order.kind, root) if order.kind != "breadth" else None
+        bans = bans if bans is not None else Bans()
         self.lessons = Lessons(self.book, scope, importance)
-        self.admission = Admission(self.book, scope, bounds, order, self.lessons.bonus_s if importance is not None else None)
+        self.channels = Channels(self.book, channels)
+        bonus_s = self.lessons.bonus_s if importance is not None else None
+        self.admission = Admission(self.book, scope, bounds, order, bonus_s, bans, self.channels)
         self.settling = Settling(self.book, self.lessons.hear)
-        self.release = Release(self.book, bounds)
+        self.steering = Steering(self.book, self.admission, bans)
+        self.book.delays, self.book.budgets = self.steering.delays, self.steering.budgets
+        self.release = Release(self.book, bounds, self.steering)
 
     @property
     def leases_out(self) -> int:
@@ -96,6 +117,7 @@ class Frontier:
         self._load_waiting(now)
         self._load_leases(leases, now, void_leases)
         self._revive()
+        self.steering.start()
         for host in book.hosts.values():
             if host.state is State.NEW and host.queued:
                 book.resolve_at(host, max(now, host.row.rest_until))
@@ -200,9 +222,14 @@ class Frontier:
         for event in events:
             record = event.record
             if type(record) is records.Candidate:
-                found.append(entry_of(record, operator=event.channel == OPERATOR))
+                entry = entry_of(record, operator=event.operator)
+                if event.channel and not event.operator:
+                    entry.channel, entry.priority = event.channel, self.channels.priority(event.channel, entry.priority)
+                found.append(entry)
             elif type(record) is records.Outcome:
                 found += self.settling.outcome(record, event.line, now)
+            elif isinstance(record, records.Control):
+                found += self._control(record, event, now)
             else:
                 bump(book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
         self.lessons.pay()
@@ -213,6 +240,7 @@ class Frontier:
         self.admission.budgets.save()
         self.settling.expire(min(now, caught_up_at if caught_up_at is not None else now))
         self._wake_waiting(now)
+        self.steering.step(now)
         drain_closing(book, now)
         targets = self.release.targets(now, room - len(book.leases))
         news, self.admission.news = self.admission.news, []
@@ -229,6 +257,13 @@ class Frontier:
             news,
         )
 
+    def _control(self, control: records.Control, event: Event, now: float) -> list[Entry]:
+        """Let the operator steer; nobody else may."""
+        if event.operator:
+            return self.steering.apply(control, now)
+        bump(self.book.ledger.lines_refused, "control: not from the operator")
+        return []
+
     def _wake_waiting(self, now: float) -> None:
         book = self.book
         while book.waiting and (book.waiting[0][0] <= now or book.waiting[0][1] not in book.waiting_entries):
@@ -241,17 +276,17 @@ class Frontier:
 
     def _next_release_at(self) -> float:
         book = self.book
-        if self.release.limit is not None:
+        if self.release.limit is not None or self.steering.paused:
             return inf
         waiting_at = book.waiting[0][0] if book.waiting else inf
         return min(book.next_at(), book.next_fresh_at(), waiting_at)
 
     def _wakeup(self, next_at: float, now: float, room_left: int) -> float:
-        if self.book.closing:
+        if self.book.closing or self.steering.jobs:
             return now
         first = self.book.next_expiry()
         lease_end = first[0] if first is not None else inf
         return lease_end if room_left <= 0 else min(next_at, lease_end)
 
     def _is_idle(self, next_at: float) -> bool:
-        return not self.book.leases and not self.book.closing and next_at == inf
+        return not self.book.leases and not self.book.closing and next_at == inf and not self.steering.is_busy

@@ -52,10 +52,14 @@ def waits_for_domain(book: Book, host: Host, now: float) -> bool:
 
 
 def crawl_delay(book: Book, url: str) -> float:
-    """Give the Crawl-delay of a URL's authority. One that is too long refuses the host; it is no reason to rest for years."""
+    """Give the Crawl-delay of a URL's authority, or what the operator says if that is more.
+
+    One that is too long refuses the host; it is no reason to rest for years.
+    """
     parts = split(url)
     row = book.robots_of(parts.authority).row if parts is not None else None
-    return min(row.crawl_delay_s or 0.0, float(limits.CRAWL_DELAY_S_MAX)) if row is not None else 0.0
+    asked_s = min(row.crawl_delay_s or 0.0, float(limits.CRAWL_DELAY_S_MAX)) if row is not None else 0.0
+    return max(asked_s, book.delays.get(parts.host, 0.0)) if book.delays and parts is not None else asked_s
 
 
 def spread_of(name: str, step: int) -> float:

@@ -14,6 +14,7 @@ from crawltool.core.book import Book, RobotsState
 from crawltool.core.bounds import Bounds
 from crawltool.core.hosts import Address, Fact, Host, State
 from crawltool.core.rows import Entry, Lease
+from crawltool.core.steering import Steering
 from crawltool.core.urls import Url, split
 
 RANK_GRAIN_S = 2e-3  # ranks are kept in whole milliseconds
@@ -23,8 +24,9 @@ JUDGED_PER_TURN = 5_000  # refusals in one turn; a queue of disallowed URLs must
 class Release:
     """Picks targets. `limit` names the crawl-wide limit that was reached, if any."""
 
-    def __init__(self, book: Book, bounds: Bounds) -> None:
+    def __init__(self, book: Book, bounds: Bounds, steering: Steering) -> None:
         self.book = book
+        self.steering = steering
         self.bounds = bounds
         self.judged = 0
         self.limit: str | None = None
@@ -34,7 +36,7 @@ class Release:
         out: list[bytes] = []
         self.judged = 0
         self.limit = self._limit_reached()
-        if self.limit is not None or room <= 0:
+        if self.limit is not None or room <= 0 or self.steering.paused:
             return out
         judged = -1
         while not out and self.limit is None and judged < self.judged < JUDGED_PER_TURN:
@@ -97,6 +99,9 @@ class Release:
         key, entry = head
         url = split(entry.url)
         assert url is not None, entry.url
+        if self.steering.bans.active and (line := self.steering.bans.judge(url)) is not None:
+            self._refuse(host, place, "banned", line, now)
+            return None
         if entry.kind == "page" and self._host_is_full(host):
             host.full = True
             book.schedule(host)
@@ -104,8 +109,10 @@ class Release:
         return self._judged(host, key, entry, url, now)
 
     def _host_is_full(self, host: Host) -> bool:
-        most = self.bounds.max_pages_host
-        return most is not None and not host.row.typed and host.row.pages + host.leased >= most
+        most = self.book.budgets.get(host.name)
+        if most is None and not host.row.typed:
+            most = self.bounds.max_pages_host
+        return most is not None and host.row.pages + host.leased >= most
 
     def _judged(self, host: Host, key: bytes, entry: Entry, url: Url, now: float) -> bytes | None:
         """Ask for rules first where they are missing or old; then release or refuse the head."""
@@ -154,7 +161,12 @@ class Release:
         """Release a robots redirect, unless nobody waits for it any more."""
         book = self.book
         key, entry = book.take_head(host, rows.URGENT)
-        state = book.robots_of(entry.for_ or "")
+        state, url = book.robots_of(entry.for_ or ""), split(entry.url)
+        line = self.steering.bans.judge(url) if self.steering.bans.active and url is not None else None
+        if line is not None:  # rules that lie at a banned place cannot be had
+            hosting.robots_failed(book, entry.for_ or "", f"banned by {line}", now)
+            book.schedule(host)
+            return None
         if state.hold(now):  # others brought them, or a clock that had been set back caught up with them
             hosting.unpark(book, state)
             book.schedule(host)

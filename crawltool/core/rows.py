@@ -56,6 +56,7 @@ class Entry(msgspec.Struct, array_like=True, gc=False):
     prior: Prior | None = None
     tags: bytes | None = None
     typed: bool = False  # the operator typed it: its host counts as typed, loopback included
+    channel: str = ""  # of inbox.d, whose quota it takes from; not kept
 
     @property
     def was_leased(self) -> bool:

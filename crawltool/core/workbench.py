@@ -71,6 +71,8 @@ class Workbench(Timetable):
         self.due = array("d")  # when they may, by number
         self.fresh_turnstile = Turnstile()
         self.leaving: list[tuple[float, int, Host | Address]] = []  # heap of what may be forgotten, by time
+        self.delays: dict[str, float] = {}  # host -> seconds it rests at least, by the operator (core/steering)
+        self.budgets: dict[str, int] = {}  # host -> pages at most, by the operator
         self.closing: dict[str, Host] = {}  # closed hosts whose queue is not failed yet
         self.closed: dict[str, str] = {}  # hosts closed in this run, and why
         self.touched: dict[str, Host] = {}  # hosts with queues or rows changed in this turn

@@ -19,8 +19,10 @@ import trio
 
 from crawltool import limits, records
 from crawltool.core import status
+from crawltool.core.bans import Bans
 from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import OPERATOR, Event, Frontier, Turn
+from crawltool.core.channels import Rule
+from crawltool.core.frontier import Event, Frontier, Turn
 from crawltool.core.ledger import bump
 from crawltool.core.ordering import Order
 from crawltool.core.politeness import Policy
@@ -29,9 +31,11 @@ from crawltool.core.scope import Scope, ScopeRules
 from crawltool.errors import BadRecord, CannotHold, NoInput, NothingFetched, Unfinished
 from crawltool.stages.clock import LOCK_NAME, Clock, from_note, read_note
 from crawltool.stages.drain import TrioDrain
+from crawltool.stages.frontierinputs import Doors
 from crawltool.stages.sinks import AsyncSink
-from crawltool.stages.sources import AsyncSource, Batch, Inputs, SpoolFeed
+from crawltool.stages.sources import AsyncSource, Batch
 from crawltool.stores import atomic
+from crawltool.stores.banfiles import BanFiles
 from crawltool.stores.crawldb import CrawlDb
 from crawltool.stores.crawllog import CrawlLog
 
@@ -49,6 +53,9 @@ class Settings:
     bounds: Bounds = field(default_factory=Bounds)
     scope: ScopeRules = field(default_factory=ScopeRules)
     order: Order = field(default_factory=Order)
+    ban_files: tuple[Path, ...] = ()
+    channels: dict[str, Rule] = field(default_factory=dict)
+    accept: tuple[str, ...] = ("candidate", "outcome")  # record types of the input
     room: int = 1000
     until_idle: bool = False
     max_rest_s: float = 900.0
@@ -72,8 +79,11 @@ class FrontierStage:
         self.run_number = max(note.run, int(self.db.get(Table.META, b"run") or b"0")) + 1
         self.lock.write(self.clock.note(self.run_number, os.getpid()))
         self.log = CrawlLog(settings.dir / "outcomes")
-        self.core = Frontier(self.db, settings.policy, settings.bounds, Scope(settings.scope), settings.order)
-        self.inputs = Inputs(source, inbox)
+        self.ban_files = BanFiles(settings.ban_files)
+        bans, scope = Bans(self.ban_files.lists), Scope(settings.scope)
+        self.core = Frontier(self.db, settings.policy, settings.bounds, scope, settings.order, bans, settings.channels)
+        self.doors = Doors(settings.dir, source, inbox, settings.accept)
+        self.looked_at = -inf  # when the folders of inbox.d and the ban files were last looked at
         self.waiting = trio.CancelScope()
         self.outgoing: deque[bytes] = deque()
         self.has_outgoing = trio.Event()
@@ -127,7 +137,7 @@ class FrontierStage:
         self._write_status()
         self.log.close()
         self.db.close()
-        self.inputs.close()
+        self.doors.inputs.close()
         self.lock.release()
 
     def _ending(self) -> None:
@@ -196,6 +206,7 @@ class FrontierStage:
             "bad_lines": self.bad_lines,
             "limit": self.core.release.limit,
             "said": self.said[-20:],
+            "control": self.core.steering.status(),
         }
 
     def _write_status(self) -> None:
@@ -217,19 +228,21 @@ class FrontierStage:
     async def _arrivals(self, wakeup: float) -> list[Batch]:
         """Wait for input until `wakeup`, the log's next frame or the time limit; give all that is there then."""
         until = min(wakeup, self.log.wakeup() or inf, self._time_is_up_at())
-        if self.releasing and self.settings.until_idle:
-            until = min(until, self.clock.now() + limits.SPOOL_RESCAN_S)
+        if self.releasing:
+            self._look_around()
+            wait_s = limits.SPOOL_RESCAN_S if self.core.steering.new_lists is None else 0.0
+            until = min(until, self.clock.now() + wait_s)
         batch = None
         with trio.CancelScope() as self.waiting:
             if not (self.releasing and self.drain.stopping.is_set()):
-                inputs = self.inputs if self.releasing else self.source
+                inputs = self.doors.inputs if self.releasing else self.source
                 batch = await inputs.next(max(until - self.clock.now(), 0.0))
         batches: list[Batch] = []
         lines = 0
         while batch is not None and batch.lines and lines < BATCH_LINES_MAX:
             batches.append(batch)
             lines += len(batch.lines)
-            batch = self.inputs.poll() if self.releasing else self.source.poll()
+            batch = self.doors.inputs.poll() if self.releasing else self.source.poll()
         if batch is not None and batch.lines:
             batches.append(batch)
         self.caught_up = lines < BATCH_LINES_MAX
@@ -243,12 +256,16 @@ class FrontierStage:
         """The protocol: decide, commit, release, let go."""
         now = self.clock.now()
         events: list[Event] = []
+        segments = [segment for batch in batches if (segment := self.doors.segment_of(batch)) is not None]
         for batch in batches:
-            if batch.name is None or self.db.get(Table.META, applied_key(batch.name)) is None:
-                events += self._events(batch)
+            segment = self.doors.segment_of(batch)
+            if segment is None or self.db.get(Table.META, segment) is None:
+                events += self.doors.events(batch, self._bad_line, self._refused_line)
+        self._reload_if_asked(events)
         room = self.settings.room if self.releasing else 0
         turn = self.core.turn(events, now, room, caught_up_at=now if self.caught_up else -inf)
-        turn.save += [(Table.META, applied_key(batch.name), b"1") for batch in batches if batch.name is not None]
+        turn.save += [(Table.META, segment, b"1") for segment in segments]
+        self._log_control(now)
         if turn.save:
             self.db.commit(turn.save)
             self.db.keep_sieve()
@@ -256,24 +273,49 @@ class FrontierStage:
         self._keep_log(turn, now)
         for batch in batches:
             batch.done()
-            if batch.name is not None:
-                self.db.commit([(Table.META, applied_key(batch.name), None)])
+        if segments:
+            self.db.commit([(Table.META, segment, None) for segment in segments])
         self.said += turn.news
         self.last_turn = turn
         return turn
 
-    def _events(self, batch: Batch) -> list[Event]:
-        channel = OPERATOR if batch.origin == self.inbox.feed.origin else ""
-        events = []
-        for line in batch.lines:
-            try:
-                events.append(Event(records.decode(line), line, channel))
-            except ValueError as error:
-                self.bad_lines += 1
-                bump(self.core.book.ledger.lines_refused, "not a record")
-                if self.settings.strict:
-                    raise BadRecord(f"{error}: {line[:80]!r}") from None
-        return events
+    def _bad_line(self, line: bytes, why: str) -> None:
+        self.bad_lines += 1
+        self._refused_line("not a record")
+        if self.settings.strict:
+            raise BadRecord(f"{why}: {line[:80]!r}")
+
+    def _refused_line(self, why: str) -> None:
+        bump(self.core.book.ledger.lines_refused, why)
+
+    # --- control ---
+
+    def _look_around(self) -> None:
+        """See every few seconds whether a channel is new or a ban file has changed."""
+        now = self.clock.now()
+        if now < self.looked_at + limits.SPOOL_RESCAN_S:
+            return
+        self.looked_at = now
+        self.said += self.doors.rescan()
+        if self.ban_files.changed():
+            self._reload_bans()
+
+    def _reload_if_asked(self, events: list[Event]) -> None:
+        if any(isinstance(e.record, records.Control) and e.operator and e.record.action == "reload" for e in events):
+            self._reload_bans()
+
+    def _reload_bans(self) -> None:
+        """Read the ban files; the core judges by them from the next turn on, what is queued included."""
+        troubles = self.ban_files.reload()
+        self.said += troubles
+        self.core.steering.replace_bans(self.ban_files.lists, troubles)
+
+    def _log_control(self, now: float) -> None:
+        """Keep what control lines did, before it counts: after a crash a line may be logged twice, never not at all."""
+        told, self.core.steering.told = self.core.steering.told, []
+        for row in told:
+            self._keep({"at": now, "run": self.run_number, "control": row})
+            self.said.append(f"control: {row['action']} {row.get('host') or row.get('url') or ''}: {row['did']}")
 
     def _release(self, turn: Turn) -> None:
         if turn.targets:
@@ -293,28 +335,25 @@ class FrontierStage:
         now = self.clock.now()
         if self.drain.stopping.is_set():
             return True
+        if self.core.steering.stop:
+            self.why_stopped = Unfinished("stopped by crawltool control")
+            return True
         if self.source.ended and not (turn.idle and self.settings.until_idle):
             self.why_stopped = Unfinished("the input ended while targets were out; nothing more is released")
             return True
         if now >= self._time_is_up_at():
             self.why_stopped = Unfinished(f"the time limit of {self.settings.max_time_s:g} s is reached")
             return True
-        if not self.settings.until_idle or not self._inbox_is_quiet():
+        if not self.settings.until_idle or not self.doors.is_quiet(self.core.channels.is_full):
             return False
         if turn.idle:
             return True
-        if self.core.leases_out == 0 and turn.next_release_at - now > self.settings.max_rest_s:
+        if self.core.leases_out == 0 and not self.core.steering.is_busy and turn.next_release_at - now > self.settings.max_rest_s:
             resting = status.resting_hosts(self.core.book, now)
             told = ", ".join(f"{name} for {rest_s:.0f} s" for name, rest_s in resting.items())
             self.why_stopped = Unfinished(f"only hosts that rest longer than --max-rest remain: {told}")
             return True
         return False
-
-    def _inbox_is_quiet(self) -> bool:
-        """Tell whether nothing waits in the inbox and nobody is about to write into it (looked at in this order)."""
-        feed = self.inbox.feed
-        assert isinstance(feed, SpoolFeed)
-        return not feed.reader.writers_alive() and feed.reader.is_empty()
 
     def _stop_releasing(self) -> None:
         """Close the output once it is drained; the input is settled to its end."""
@@ -332,11 +371,6 @@ def calm_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
-
-
-def applied_key(segment: str) -> bytes:
-    """Give the META key that says a segment's lines are in the database already."""
-    return b"applied:" + segment.encode()
 
 
 def hold(directory: Path) -> atomic.Lock:

@@ -82,6 +82,10 @@ class Inputs:
         self._epoll = select.epoll()
         self._watched: set[int] = set()
 
+    def add(self, source: AsyncSource) -> None:
+        """Read one more source from now on."""
+        self.sources.append(source)
+
     def poll(self) -> Batch | None:
         """Give what is there now, the sources taking turns."""
         for _ in self.sources:

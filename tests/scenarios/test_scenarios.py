@@ -3,7 +3,7 @@
 `pytest tests/scenarios --rewrite` writes the traces anew; commit such a diff only if you understand every line of it.
 
 Commands, one a line: `policy delay_s=1 per_host=2 …` · `bounds max_depth=2 …` · `now +S` · `seed URL…` (the operator's inbox) ·
-`candidate URL[@DEPTH][!PRIORITY]…` ·
+`candidate URL[@DEPTH][!PRIORITY]…` · `from CHANNEL URL…` · `control ACTION [TARGET] [value=V]` · `bans LINE…` (a ban file) ·
 `outcome LEASE VERDICT key=value…` (url and kind are the lease's) · `turn room=N` · `restart void|keep`.
 """
 
@@ -13,10 +13,13 @@ import shlex
 from math import inf
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from crawltool import records
+from crawltool.core.bans import Bans, read_lines
 from crawltool.core.bounds import Bounds
+from crawltool.core.channels import Rule, read_rule
 from crawltool.core.frontier import Event, Frontier, Turn
 from crawltool.core.politeness import Policy
 from crawltool.core.scope import Scope, ScopeRules
@@ -36,6 +39,8 @@ class Conversation:
         self.now = START
         self.run = 0
         self.events: list[Event] = []
+        self.bans = Bans()
+        self.channels: dict[str, Rule] = {}
         self.frontier: Frontier | None = None
         self.targets: dict[str, records.Target] = {}
 
@@ -47,7 +52,8 @@ class Conversation:
 
     def _start(self, *, void: bool) -> None:
         self.run += 1
-        self.frontier = Frontier(self.store, self.policy, self.bounds, Scope(ScopeRules("host")))
+        scope = Scope(ScopeRules("host"))
+        self.frontier = Frontier(self.store, self.policy, self.bounds, scope, bans=self.bans, channels=self.channels)
         self.store.commit(self.frontier.start(self.run, self.now, void_leases=void))
 
     def command(self, line: str) -> list[str]:
@@ -73,6 +79,25 @@ class Conversation:
             url, _, priority = url.partition("!")
             url, _, depth = url.partition("@")
             self.events.append(Event(records.Candidate(url=url, depth=int(depth or 1), priority=float(priority or 0)), b""))
+
+    def do_from(self, rest: list[str]) -> None:
+        for url in rest[1:]:
+            self.events.append(Event(records.Candidate(url=url, source="seed"), b"", channel=rest[0]))
+
+    def do_control(self, rest: list[str]) -> None:
+        channel = "" if rest[0] == "forged" else "inbox"
+        words = [word for word in rest if not word.startswith("value=") and word != "forged"]
+        value = next((msgspec.Raw(word[6:].encode()) for word in rest if word.startswith("value=")), None)
+        target = {"url" if "/" in words[1] else "host": words[1]} if len(words) > 1 else {}
+        self.events.append(Event(records.Control(action=words[0], value=value, **target), b"", channel=channel))
+
+    def do_bans(self, rest: list[str]) -> None:
+        self.bans = Bans({"bans.txt": read_lines("\n".join(rest), "bans.txt")})
+        if self.frontier is not None:
+            self.frontier.steering.replace_bans({"bans.txt": self.bans.lists["bans.txt"]}, [])
+
+    def do_channel(self, rest: list[str]) -> None:
+        self.channels |= dict(read_rule(text) for text in rest)
 
     def do_outcome(self, rest: list[str]) -> None:
         lease, verdict, *facts = rest
@@ -121,6 +146,11 @@ class Conversation:
         parts += [f"{n} {why}" for why, n in (ledger.out_of_scope | ledger.lines_refused).items()]
         out.append("sums " + (", ".join(parts) or "nothing"))
         out += [f"says {news}" for news in turn.news]
+        steering = self.core().steering
+        out += [
+            f"told {' '.join(str(fact) for name, fact in row.items() if name != 'did')}: {row['did']}" for row in steering.told
+        ]
+        steering.told.clear()
         wake = "never" if turn.wakeup == inf else f"+{max(turn.wakeup - self.now, 0):.6g}"
         out.append("idle" if turn.idle else f"wakeup {wake}")
         return out
