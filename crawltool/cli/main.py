@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "fetch": "Fetch targets into WARC files.",
     "parse": "Read fetched pages: links, title, text, language.",
     "dedup": "Find pages that repeat others, and keep the pages.",
+    "control": "Steer a crawl, while it runs or before it does.",
     "why": "Explain what happened to a URL.",
     "log": "Print the crawl log.",
     "warc": "Print what the WARC files of a crawl hold.",
