@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from crawltool.core.admission import Bounds
+from crawltool.core.bounds import Bounds
 from crawltool.core.politeness import Policy
 from tests.bench.frontier_driver import BOUNDS, Driver, Meter, Pump, State, many_hosts, span
 from tests.bench.frontier_feed import Indices, drawn, one_host_urls

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from crawltool import limits, records
-from crawltool.core.admission import Bounds
+from crawltool.core.bounds import Bounds
 from crawltool.core.frontier import Event, Frontier, Turn
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawltool import records
 from crawltool.core import rows
-from crawltool.core.admission import Bounds
+from crawltool.core.bounds import Bounds
 from crawltool.core.frontier import Event, Frontier
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table

@@ -7,8 +7,8 @@ import pytest
 
 from crawltool import limits, records
 from crawltool.core import jobs, rows
-from crawltool.core.admission import Bounds
 from crawltool.core.bans import Bans, read_lines
+from crawltool.core.bounds import Bounds
 from crawltool.core.frontier import Event, Frontier
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table
