@@ -161,7 +161,7 @@ class Admission:
         via = entry.via
         if via is not None and via.startswith(url.href[: len(url.href) - len(url.target) + 1]):
             self.new_from[via] = self.new_from.get(via, 0) + 1
-        self.book.accept(key, entry, url, self.bonus_s(key, entry.seed) if self.bonus_s is not None else 0.0)
+        self.book.accept(key, entry, url.host, self.bonus_s(key, entry.seed) if self.bonus_s is not None else 0.0)
 
     def limit(self, entry: Entry, url: Url) -> str | None:
         """Name the limit that keeps a URL out, or None."""

@@ -20,8 +20,8 @@ from crawltool.core.ledger import Ledger, bump
 from crawltool.core.politeness import Policy
 from crawltool.core.robots import Rules
 from crawltool.core.rows import Entry, Lease, RobotsRow, Save, Settled, Table
-from crawltool.core.urls import Url, split, split_once
 from crawltool.core.urls import key as url_key
+from crawltool.core.urls import split, split_once
 from crawltool.core.workbench import Port, Workbench
 from crawltool.records import Robots
 
@@ -138,24 +138,23 @@ class Book(Workbench):
         self.fresh_rows[key] = None
         self.put(Table.KNOWN, key, None)
 
-    def accept(self, key: bytes, entry: Entry, url: Url, bonus_s: float = 0.0) -> None:
-        """Take a new URL into the crawl: it is queued, at a host that need not be hot for it, `bonus_s` earlier in rank."""
-        self.ledger.accepted += 1
-        number = self.cold.get(url.host)
+    def accept(self, key: bytes, entry: Entry, name: str, bonus_s: float = 0.0) -> None:
+        """Take a new URL of a host into the crawl: it is queued, `bonus_s` earlier in rank. The host need not be hot for it."""
+        host = None
+        number = self.cold.get(name)
         if number is None:
-            host = self.hosts.get(url.host) or (
-                self.host(url.host) if len(self.hosts) < self.hot_most else self._unless_cold(url.host)
-            )
-            if host is not None:
-                self.enqueue(key, entry, host, rows.QUEUED, self.rank(entry)[1] - bonus_s)
-                return
-            number = self.cold[url.host]
+            host = self.hosts.get(name) or (self.host(name) if len(self.hosts) < self.hot_most else self._unless_cold(name))
+            number = host.row.number if host is not None else self.cold[name]
         place, rank = (rows.NORMAL, entry.first_seen_at) if entry.priority == 0.0 else self.rank(entry)
         self.serial += 1
         queue_key = rows.queue_key(number, place, rank - bonus_s, self.serial)
+        self.ledger.accepted += 1
         self.ledger.queued += 1
         self.fresh_rows[key] = row = rows.QUEUED + queue_key
         self.save.append((Table.KNOWN, key, row))
+        if host is not None:
+            self.push(host, queue_key, entry)
+            return
         self.save.append((Table.QUEUE, queue_key, rows.pack_entry(entry)))
         if self.lengths.add(number, place, 1) == 1:
             self.wait_in_class(number, place, rank)
@@ -203,44 +202,44 @@ class Book(Workbench):
 
     def push(self, host: Host, queue_key: bytes, entry: Entry) -> None:
         """Put an entry into a host's queue in memory and on disk."""
-        self.save.append((Table.QUEUE, queue_key, rows.pack_entry(entry)))
-        place = queue_key[4]
-        host.queue(place).push(queue_key, entry)
+        row, place = rows.pack_entry(entry), queue_key[4]
+        self.save.append((Table.QUEUE, queue_key, row))
+        is_head = host.queue(place).push(queue_key, row)
         host.queued += 1
-        is_first = self.lengths.add(host.row.number, place, 1) == 1
+        is_only = self.lengths.add(host.row.number, place, 1) == 1
         self.touched[host.name] = host
         if entry.kind == "robots":
             # It goes before what waits for rules, and counts for no limit: else two hosts whose rules lie at each other
             # would wait for each other.
             host.parked = host.full = False
+        elif not is_head and not is_only and host.state is not State.CLOSED:
+            return  # it stands behind others: nothing that is scheduled changes
         if host.state is State.CLOSED:
             self.closing[host.name] = host
         elif host.state is State.NEW:
-            if host.wants_address and is_first:
+            if host.wants_address and is_only:
                 self.wait_in_class(host.row.number, place, rows.rank_of(queue_key))
             self.resolve_at(host, host.row.rest_until)
         self.schedule(host)
 
-    def take_head(self, host: Host, place: int) -> tuple[bytes, Entry]:
-        """Pop the first entry of a host's class from memory and disk."""
-        head = self.head(host, place)
-        assert head is not None
-        queue = host.queues[place]
-        assert queue is not None
-        queue.pop()
-        self._taken(host, head[0])
-        return head
-
     def head(self, host: Host, place: int) -> tuple[bytes, Entry] | None:
         """Give the first entry of a host's class."""
         queue = host.queues[place]
-        return queue.head(self.scan_queue) if queue is not None else None
+        head = queue.head(self.scan_queue) if queue is not None else None
+        return (head[0], rows.entry_of(head[1])) if head is not None else None
 
     def first(self, host: Host) -> tuple[bytes, Entry]:
         """Give the first entry of a host's highest class; it has one."""
         found = next((head for place in range(rows.CLASSES) if (head := self.head(host, place)) is not None), None)
         assert found is not None, host.name
         return found
+
+    def pop(self, host: Host, queue_key: bytes) -> None:
+        """Take an entry that head() or first() gave out of its queue: it is queued no more."""
+        queue = host.queues[queue_key[4]]
+        assert queue is not None and queue.buffer[0][0] == queue_key, queue_key
+        queue.pop()
+        self._taken(host, queue_key)
 
     def _taken(self, host: Host, queue_key: bytes) -> None:
         host.queued -= 1
@@ -271,7 +270,7 @@ class Book(Workbench):
         self.put(Table.QUEUE, new, raw)
         if host is not None:
             host.queue(place).remove(old)
-            host.queue(place).push(new, entry)
+            host.queue(place).push(new, raw)
             self.touched[host.name] = host
             self.schedule(host)
 

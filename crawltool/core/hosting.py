@@ -209,11 +209,9 @@ def take_requeued(book: Book, host: Host, state: bytes) -> Entry | None:
     place = state[1:]
     if place in book.waiting_entries:
         return book.stop_waiting(place)
-    entry = host.queue(place[4]).find(place)
-    if entry is None:
-        raw = book.port.get(Table.QUEUE, place)
-        entry = rows.entry_of(raw) if raw is not None else None
-    if entry is not None:
-        book.drop_queued(host, place)
-        book.ledger.queued -= 1
-    return entry
+    raw = host.queue(place[4]).find(place) or book.port.get(Table.QUEUE, place)
+    if raw is None:
+        return None
+    book.drop_queued(host, place)
+    book.ledger.queued -= 1
+    return rows.entry_of(raw)

@@ -91,16 +91,18 @@ class Release:
             return None
         if hosting.waits_for_domain(book, host, now):
             return None
-        urgent = book.head(host, rows.URGENT)
-        if urgent is not None and urgent[1].kind == "robots":
-            return self._robots_entry(host, now)
-        head = book.head(host, place)
+        head = book.head(host, rows.URGENT) or book.head(host, place)
         assert head is not None
+        if head[1].kind == "robots":
+            return self._robots_entry(host, *head, now)
+        if head[0][4] != place:
+            head = book.head(host, place)
+            assert head is not None
         key, entry = head
         url = split(entry.url)
         assert url is not None, entry.url
         if self.steering.bans.active and (line := self.steering.bans.judge(url)) is not None:
-            self._refuse(host, place, "banned", line, now)
+            self._refuse(host, key, entry, "banned", line, now)
             return None
         if entry.kind == "page" and self._host_is_full(host):
             host.full = True
@@ -125,7 +127,7 @@ class Release:
                 hosting.park(book, host, state)
                 return None
             if row is not None and row.availability == "unreachable" and row.run == book.run and now < row.expires_at:
-                self._later(host, key[4], row.expires_at, now)
+                self._later(host, key, entry, row.expires_at, now)
                 return None
             state.pending = True
             robots = Entry(robots_url(url), kind="robots", for_=url.authority, first_seen_at=now)
@@ -133,34 +135,34 @@ class Release:
         state.is_unused = False
         refusal = refusal_of(state, url, hopeless)
         if refusal is not None:
-            self._refuse(host, key[4], *refusal, now)
+            self._refuse(host, key, entry, *refusal, now)
             return None
-        book.take_head(host, key[4])
+        book.pop(host, key)
         book.ledger.queued -= 1
         book.ledger.leased += 1
         book.ledger.pages_out += entry.kind == "page"
         return self._lease(host, host.address, entry, key, now)
 
-    def _later(self, host: Host, place: int, at: float, now: float) -> None:
+    def _later(self, host: Host, key: bytes, entry: Entry, at: float, now: float) -> None:
         """Let the head wait behind all others for its authority's rules; the host waits when only such heads are left."""
         book = self.book
-        key, entry = book.take_head(host, place)
+        book.pop(host, key)
         book.ledger.queued -= 1
         if rows.rank_of(key) >= at - RANK_GRAIN_S:
             host.rest_until(at, at - now)
         book.enqueue(book.key_of(entry), entry, host, rows.REQUEUED if entry.was_leased else rows.QUEUED, rank=at)
 
-    def _refuse(self, host: Host, place: int, reason: str, detail: str, now: float) -> None:
+    def _refuse(self, host: Host, key: bytes, entry: Entry, reason: str, detail: str, now: float) -> None:
         book = self.book
-        _, entry = book.take_head(host, place)
+        book.pop(host, key)
         book.ledger.queued -= 1
         book.settle_refused(book.key_of(entry), entry, reason, detail, now, leased=entry.was_leased)
         book.schedule(host)
 
-    def _robots_entry(self, host: Host, now: float) -> bytes | None:
+    def _robots_entry(self, host: Host, key: bytes, entry: Entry, now: float) -> bytes | None:
         """Release a robots redirect, unless nobody waits for it any more."""
         book = self.book
-        key, entry = book.take_head(host, rows.URGENT)
+        book.pop(host, key)
         state, url = book.robots_of(entry.for_ or ""), split(entry.url)
         line = self.steering.bans.judge(url) if self.steering.bans.active and url is not None else None
         if line is not None:  # rules that lie at a banned place cannot be had
@@ -239,7 +241,8 @@ def drain_closing(book: Book, now: float) -> None:
         reason = host.row.closed_for or "host_unavailable"
         while left and host.queued:
             left -= 1
-            _, entry = book.take_head(host, book.first(host)[0][4])
+            queue_key, entry = book.first(host)
+            book.pop(host, queue_key)
             if entry.kind == "robots":
                 hosting.robots_failed(book, entry.for_ or "", "its host is closed", now)
                 continue

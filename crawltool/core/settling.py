@@ -225,7 +225,8 @@ class Settling:
             url = split(head[1].url)
             if url is None or url.authority != authority:
                 break
-            _, entry = book.take_head(host, head[0][4])
+            queue_key, entry = head
+            book.pop(host, queue_key)
             book.ledger.queued -= 1
             book.settle_failed(book.key_of(entry), entry, outcome.verdict, outcome.reason or "", now)
             found.append(second_spelling(entry))

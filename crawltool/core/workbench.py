@@ -149,7 +149,7 @@ class Workbench(Timetable):
                 self.pushed.setdefault(int.from_bytes(key[:4], "big"), []).append((key, value))
         self.pushed_to = len(self.save)
         for key, value in self.pushed.pop(host.row.number, ()):
-            host.queue(key[4]).fresh[key] = rows.entry_of(value)
+            host.queue(key[4]).fresh[key] = value
             self.touched[host.name] = host
 
     def _place(self, host: Host) -> None:

@@ -3,11 +3,12 @@
 The crawl log: outcomes/SEQ.jsonl.zst, one outcome a line, in the order of `seq`. The frontier commits outcomes to an
 outbox in the same batch as the state they change, appends them here, and deletes from the outbox up to the `seq` this
 file calls durable: a line is lost or doubled by no crash. The unit is the zstd frame: appended whole, then fsynced; a
-torn one is cut at start. Called by stages/frontier; cli/log, cli/why and cli/warc read.
+torn one is cut at start. Called by stages/frontier; stores/crawlview, cli/log, cli/why and cli/warc read.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -149,6 +150,37 @@ class LogReader:
 def read(directory: Path | str) -> Iterator[bytes]:
     """Give every line of the log, oldest first."""
     return LogReader(directory).lines()
+
+
+def line_of(directory: Path | str, seq: int) -> bytes | None:
+    """Give one line by its number, by halving: files are named by their first number, frames begin with theirs.
+
+    None when it is not in the log (yet).
+    """
+    names = files(Path(directory))
+    place = bisect_right(names, seq, key=lambda path: int(path.name.removesuffix(SUFFIX))) - 1
+    if seq < 1 or place < 0:
+        return None
+    path = names[place]
+    offsets = frames.starts(path)
+    place = bisect_right(offsets, seq, key=lambda offset: _first_seq(path, offset)) - 1
+    if place < 0:
+        return None
+    text, _ = next(frames.read(path, offsets[place]), (b"", 0))
+    return next((line for line in text.split(b"\n")[:-1] if _numbered.decode(line).seq == seq), None)
+
+
+def size_bytes(directory: Path | str) -> int:
+    """Tell how large the log is on disk, packed."""
+    return sum(path.stat().st_size for path in files(Path(directory)))
+
+
+def _first_seq(path: Path, offset: int) -> int:
+    text, _ = next(frames.read(path, offset), (b"", 0))
+    try:
+        return _numbered.decode(text.partition(b"\n")[0]).seq
+    except msgspec.DecodeError as error:
+        raise DiskTrouble(f"{path}: the line at {offset} has no number: {error}", remedy="restore the file") from error
 
 
 def files(directory: Path) -> list[Path]:

@@ -10,7 +10,7 @@ import pytest
 
 from crawltool import limits
 from crawltool.errors import DiskTrouble
-from crawltool.stores import crawllog
+from crawltool.stores import crawllog, frames
 from crawltool.stores.crawllog import CrawlLog, LogReader
 
 
@@ -129,3 +129,31 @@ def test_a_full_disk_keeps_the_lines_for_the_next_try(tmp_path: Path, monkeypatc
     assert log.flush() == 4
     log.close()
     assert list(crawllog.read(tmp_path)) == texts(1, 4)
+
+
+def test_any_line_is_found_by_its_number(tmp_path: Path) -> None:
+    log = CrawlLog(tmp_path, file_bytes=300)
+    for first in range(1, 60, 3):
+        log.append(lines(first, first + 2, size=first % 7 * 100), now=0.0)
+        log.flush()
+    log.close()
+    assert len(crawllog.files(tmp_path)) > 2
+    found = [crawllog.line_of(tmp_path, n) for n in range(1, 61)]
+    assert found == [text for first in range(1, 60, 3) for text in texts(first, first + 2, size=first % 7 * 100)]
+    assert [crawllog.line_of(tmp_path, n) for n in (-1, 0, 61, 1 << 60)] == [None] * 4
+    assert crawllog.line_of(tmp_path / "none", 1) is None
+
+
+def test_a_torn_last_frame_is_no_frame_to_search_in(tmp_path: Path) -> None:
+    log = CrawlLog(tmp_path)
+    for first in (1, 4):
+        log.append(lines(first, first + 2, size=200_000), now=0.0)
+        log.flush()
+    log.close()
+    [path] = crawllog.files(tmp_path)
+    whole = path.read_bytes()
+    second = frames.starts(path)[1]
+    for size in (second + 1, second + 5, second + 20, (second + len(whole)) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert frames.starts(path) == [0], size
+        assert crawllog.line_of(tmp_path, 2) == texts(2, 2, size=200_000)[0] and crawllog.line_of(tmp_path, 5) is None
