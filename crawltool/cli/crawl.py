@@ -185,16 +185,16 @@ def how(returncode: int) -> str:
 def seeds_without_page(directory: Path, seeds: list[Seed]) -> Iterator[str]:
     """Name the seeds that came to nothing, each with its reason."""
     from crawltool.errors import CrawltoolError
-    from crawltool.stores.crawldb import CrawlDb
+    from crawltool.stores.crawlview import CrawlView
 
     try:
-        db = CrawlDb.look(directory / "frontier.db")
+        view = CrawlView(directory)
     except CrawltoolError:  # the frontier never got as far, and has said why
         return
     try:
-        told = [db.explain(seed.url) for seed in seeds]
+        told = [view.explain(seed.url) for seed in seeds]
     finally:
-        db.close()
+        view.close()
     bad = [one for one in told if one["state"] not in ("done", "queued", "leased")]
     for one in bad[:SEEDS_NAMED]:
         why = ": ".join(str(one[name]) for name in ("reason", "detail") if one.get(name))

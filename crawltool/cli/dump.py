@@ -13,7 +13,6 @@ import msgspec
 
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
-from crawltool.cli.units import Count, Duration
 from crawltool.errors import DiskTrouble, Misuse
 from crawltool.stores.crawlview import STATES, CrawlView, UrlRow
 
@@ -62,7 +61,7 @@ Pair = tuple[str, str]
 @click.option("--hosts", "of_hosts", is_flag=True, envvar="CRAWLTOOL_HOSTS", help="Print hosts, not URLs.")
 @use("dir")
 @click.pass_context
-def command(ctx: click.Context, dir: Path, of_hosts: bool, **given: Any) -> None:
+def command(ctx: click.Context, /, dir: Path, of_hosts: bool, **given: Any) -> None:
     """Print what is asked for."""
     if of_hosts and (given["states"] or given["patterns"] or given["count"]):
         raise Misuse("--hosts goes with --host and --reason only")
@@ -70,18 +69,12 @@ def command(ctx: click.Context, dir: Path, of_hosts: bool, **given: Any) -> None
     view = CrawlView(dir)
     try:
         if of_hosts:
-            print_hosts(view, given["hosts"], given["reasons"], *politeness_of(ctx.meta["crawltool.policy"].defaults()))
+            print_hosts(view, given["hosts"], given["reasons"], *ctx.meta["crawltool.policy"].politeness())
             return
         states = given["states"] or STATES
         print_urls(view, states, is_wanted, counts_only=given["count"])
     finally:
         view.close()
-
-
-def politeness_of(defaults: dict[str, Any]) -> tuple[int, float]:
-    """Give --per-host and --delay as the policy of the crawl says."""
-    slots = Count(1).convert(defaults.get("per_host", "1"), None, None)
-    return slots, Duration().convert(defaults.get("delay", "1s"), None, None)
 
 
 def wanted(reasons: tuple[str, ...], hosts: tuple[str, ...], patterns: tuple[str, ...]) -> Callable[[UrlRow], bool]:

@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "dedup": "Find pages that repeat others, and keep the pages.",
     "control": "Steer a crawl, while it runs or before it does.",
     "why": "Explain what happened to a URL.",
+    "dump": "Print every URL of a crawl, with its state and the reason.",
     "log": "Print the crawl log.",
     "warc": "Print what the WARC files of a crawl hold.",
 }

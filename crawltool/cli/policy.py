@@ -39,6 +39,15 @@ class Policy:
         layers = PROFILES.get(self.profile or "", {}) | self.user | (self.crawl or {})
         return layers | ({"profile": self.profile} if self.profile else {})
 
+    def politeness(self) -> tuple[int, float]:
+        """Give --per-host and --delay (seconds) as they hold for this crawl, for those who only look at it."""
+        values = self.defaults()
+        slots, delay_s = (
+            click.types.convert_type(BY_NAME[name].type).convert(values.get(name, BY_NAME[name].default), None, None)
+            for name in ("per_host", "delay")
+        )
+        return int(slots), float(delay_s)
+
 
 def user_config() -> Path:
     """Give the path of the user's own config."""

@@ -81,11 +81,13 @@ class Scope:
         """Give the reason why a URL is not part of the crawl, None when it is."""
         if not self._covers(url):
             return "out_of_scope"
-        if self._exclude and any(matches(url) for matches in self._exclude):
-            return "excluded"
-        if self._include and not any(matches(url) for matches in self._include):
-            return "not_included"
-        return None
+        for matches in self._exclude:
+            if matches(url):
+                return "excluded"
+        for matches in self._include:
+            if matches(url):
+                return None
+        return "not_included" if self._include else None
 
     def _entry(self, url: Url) -> str:
         name = _name(url)

@@ -18,6 +18,7 @@ from crawltool.core.queue import Scan
 from crawltool.core.rows import CLASSES, Lease
 from crawltool.core.turnstile import Turnstile
 
+PLACES = range(CLASSES)
 ENROLLED = -inf  # Host.scheduled_at of a host whose time came
 
 
@@ -108,12 +109,13 @@ class Timetable:
         """Give a host that may be asked now, and the class of its queue whose turn it is."""
         while True:
             self._wake()
-            present = [place for place in range(CLASSES) if self._first(place) is not None]
+            present = [place for place in PLACES if self.ready[place] and self._first(place) is not None]
             if not present:
                 return None
             place = self.turnstile.next(present)
-            host = self.ready[place][0][2].ready[place][0][2]
-            if host.ready_at() <= self.now and self.ready[place][0][2].ready_at() <= self.now:
+            address = self.ready[place][0][2]
+            host = address.ready[place][0][2]
+            if host.ready_at() <= self.now and address.ready_at() <= self.now:
                 return host, place
             self.schedule(host)  # the clock was set back
 
