@@ -201,6 +201,7 @@ class Outcome(msgspec.Struct, tag="outcome", omit_defaults=True, kw_only=True):
     links: list[Link] = []
     dup: Dup | None = None
     seq: int | None = None  # its number in the crawl log; added by the frontier
+    via: str | None = None  # the URL it was found on; added by the frontier in the crawl log
 
 
 class Text(msgspec.Struct, tag="text", omit_defaults=True, kw_only=True):
