@@ -279,7 +279,8 @@ class Frontier:
         if self.release.limit is not None or self.steering.paused:
             return inf
         waiting_at = book.waiting[0][0] if book.waiting else inf
-        return min(book.next_at(), book.next_fresh_at(), waiting_at)
+        fresh_at = book.next_fresh_at() if book.may_wake() else inf
+        return min(book.next_at(), fresh_at, waiting_at)
 
     def _wakeup(self, next_at: float, now: float, room_left: int) -> float:
         if self.book.closing or self.steering.jobs:

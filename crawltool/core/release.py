@@ -71,9 +71,7 @@ class Release:
         """
         book = self.book
         most = max(room // 2, 1)
-        while len(out) < min(room, most) and self.judged < JUDGED_PER_TURN:
-            if len(book.hosts) >= book.hot_most and book.next_at() <= now and not book.has_urgent_fresh():
-                return
+        while len(out) < min(room, most) and self.judged < JUDGED_PER_TURN and book.may_wake():
             host = book.pick_fresh()
             if host is None:
                 return

@@ -26,6 +26,7 @@ from crawltool.core.turnstile import Turnstile
 CLOSED_NAMED = 1000  # closed hosts of this run that can be named
 HOT = 20_000  # hosts held as objects; those with a lease count, but stay
 EVICTED_PER_TURN = 1000
+SOON_S = 1.0
 BUSY_ADDRESS_S = 1.0  # a host that was made cold looks again after that, where all slots of its address are taken
 
 _LOW = (1 << 32) - 1
@@ -228,8 +229,10 @@ class Workbench(Timetable):
             heapq.heappop(heap)
         return None
 
-    def has_urgent_fresh(self) -> bool:
-        """Tell whether a host wants an address for something more than normal."""
+    def may_wake(self) -> bool:
+        """Tell whether one more host may become hot: where enough are, and one of them is ready soon, only an urgent one."""
+        if len(self.hosts) < self.hot_most or self.next_at() > self.now + SOON_S:
+            return True
         return any(self._first_fresh(place) is not None for place in range(rows.NORMAL))
 
     def next_fresh_at(self) -> float:
