@@ -218,23 +218,22 @@ class Frontier:
         """
         book = self.book
         book.begin(now)
-        found: list[Entry] = []
+        offered: list[Entry] = []
+        found: list[list[Entry]] = [offered]
         for event in events:
             record = event.record
             if type(record) is records.Candidate:
-                entry = entry_of(record, operator=event.operator)
-                if event.channel and not event.operator:
-                    entry.channel, entry.priority = event.channel, self.channels.priority(event.channel, entry.priority)
-                found.append(entry)
+                offered += self._offered(record, event)
             elif type(record) is records.Outcome:
-                found += self.settling.outcome(record, event.line, now)
+                found.append(self.settling.outcome(record, event.line, now))
             elif isinstance(record, records.Control):
-                found += self._control(record, event, now)
+                offered += self._control(record, event, now)
             else:
                 bump(book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
-        self.lessons.pay()
-        if found:
-            self.admission.admit(found, now)
+        self.lessons.weigh()
+        for entries in found:
+            if entries:
+                self.admission.admit(entries, now)
         self.admission.news += self.lessons.draw(self.admission.new_from)
         self.admission.new_from.clear()
         self.admission.budgets.save()
@@ -256,6 +255,16 @@ class Frontier:
             self.release.limit,
             news,
         )
+
+    def _offered(self, record: records.Candidate, event: Event) -> list[Entry]:
+        """Turn a candidate into what may be admitted: its channel's trust, and a sitemap's bounds, are upon it."""
+        entry = entry_of(record, operator=event.operator)
+        if event.channel:
+            if not event.operator:
+                entry.channel, entry.priority = event.channel, self.channels.priority(event.channel, entry.priority)
+        elif record.source == "sitemap":
+            return self.lessons.sent_ahead(entry)
+        return [entry]
 
     def _control(self, control: records.Control, event: Event, now: float) -> list[Entry]:
         """Let the operator steer; nobody else may."""

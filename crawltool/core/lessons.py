@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from crawltool import records
-from crawltool.core import rows
+from crawltool.core import listings, rows
 from crawltool.core.book import PRIORITY_S, Book
 from crawltool.core.discovery import Discovery
 from crawltool.core.hosts import Host
@@ -25,6 +25,7 @@ from crawltool.core.urls import key as url_key
 from crawltool.core.urls import split, split_once
 
 AGAIN = frozenset(("busy", "server_error"))  # most likely tried again: what it links to is not known yet
+GONE = frozenset((404, 410))
 _ALARMS = b"alarms"
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 
@@ -35,7 +36,7 @@ class Lesson(NamedTuple):
     outcome: records.Outcome
     entry: Entry
     host: Host
-    found: Sequence[Entry]
+    found: list[Entry]
 
 
 class Lessons:
@@ -53,18 +54,38 @@ class Lessons:
         raw = self.book.port.get(Table.META, _ALARMS)
         self.discovery = Discovery(_pairs.decode(raw) if raw is not None else ())
 
-    def hear(self, outcome: records.Outcome, entry: Entry, host: Host, found: Sequence[Entry]) -> None:
+    def hear(self, outcome: records.Outcome, entry: Entry, host: Host, found: list[Entry]) -> None:
         """A page was settled in this turn."""
         self.lessons.append(Lesson(outcome, entry, host, found))
 
     # --- before the links are admitted ---
 
-    def pay(self) -> None:
+    def weigh(self) -> None:
+        """Keep of what sitemaps list what they may; let pages pay what they link to."""
+        for lesson in self.lessons:
+            if lesson.entry.kind == "sitemap":
+                lesson.found[:] = listings.weigh(lesson.found, lesson.entry, lesson.host.row.conduct, self.book.ledger)
+        self._pay()
+
+    def sent_ahead(self, entry: Entry) -> list[Entry]:
+        """Judge a URL of a sitemap that is still out: its outcome was too long for one line."""
+        book, url = self.book, split(entry.via) if entry.via is not None else None
+        state = book.known_now([url_key(url)])[0] if url is not None else None
+        lease = book.leases.get(state[1:].decode()) if state is not None and state[:1] == rows.LEASED else None
+        if lease is None:
+            return [entry]  # told again, or late: what it may list was judged when it came first
+        return listings.weigh([entry], lease.entry, book.host(lease.host).row.conduct, book.ledger)
+
+    def _pay(self) -> None:
         """Let each page pay what it links to (`--order opic`), or count its links (`--order inlinks`)."""
         importance = self.importance
         if importance is None:
             return
-        todo = [(lesson, *self._keys(lesson)) for lesson in self.lessons if lesson.outcome.verdict not in AGAIN]
+        todo = [
+            (lesson, *self._keys(lesson))
+            for lesson in self.lessons
+            if lesson.entry.kind == "page" and lesson.outcome.verdict not in AGAIN
+        ]
         self._read([key for lesson, keys, _ in todo for key in (self.book.key_of(lesson.entry), *keys)])
         for lesson, keys, outside in todo:
             importance.settle(self.book.key_of(lesson.entry), keys, outside=outside, host_pages=lesson.host.row.pages - 1)
@@ -103,6 +124,10 @@ class Lessons:
         said: list[str] = []
         for lesson in self.lessons:
             outcome, entry, host = lesson.outcome, lesson.entry, lesson.host
+            if entry.kind != "page":
+                continue
+            if entry.listed and outcome.verdict not in AGAIN:
+                host.row.conduct.sitemap_listed(gone=outcome.status in GONE)
             host.row.conduct.page(duplicate=outcome.dup is not None, error=outcome.verdict == "server_error")
             self.book.touch(host)
             if (url := split(entry.url)) is not None:

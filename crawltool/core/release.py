@@ -219,7 +219,7 @@ def target_of(name: str, lease: Lease, host: Host) -> records.Target:
         url=entry.url,
         lease=name,
         kind=entry.kind,  # type: ignore[arg-type]
-        for_=entry.for_,
+        for_=entry.for_ if entry.kind == "robots" else None,
         address=lease.address,
         rest_s=lease.rest_s,
         typed=host.row.typed,

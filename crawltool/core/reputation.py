@@ -34,7 +34,8 @@ class Conduct(msgspec.Struct, array_like=True):
     elapsed_ms: int = 0  # of an exchange, smoothed
     rest_ms: int = 0  # after an exchange, smoothed: politeness and back-off
     failing: int = 0  # share of exchanges without a usable answer, smoothed, in 1/1000
-    override: float | None = None  # set by the operator
+    listed: int = 0  # URLs of the host that a sitemap named and that were settled …
+    listed_gone: int = 0  # … and those of them that were not there
 
     def page(self, *, duplicate: bool = False, soft404: bool = False, trap: bool = False, error: bool = False) -> None:
         """Count one page outcome. A page that is several of these counts once, as the worst: error, trap, soft 404, copy."""
@@ -49,6 +50,14 @@ class Conduct(msgspec.Struct, array_like=True):
             self.soft404s += 1
         elif duplicate:
             self.duplicates += 1
+
+    def sitemap_listed(self, *, gone: bool) -> None:
+        """Count one URL that a sitemap had named."""
+        if self.listed >= MEMORY_PAGES:
+            self.listed //= 2
+            self.listed_gone //= 2
+        self.listed += 1
+        self.listed_gone += gone
 
     def exchange(self, elapsed_s: float, rest_s: float, failed: bool) -> None:
         """Count one exchange of any kind: how long it took, the rest that followed, whether no usable answer came."""
@@ -89,26 +98,13 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reputation(conduct: Conduct) -> float:
-    """Give the factor for a host's demand, between REPUTATION_MIN and 1; the operator's number goes before the formula.
+    """Give the factor for a host's demand, between REPUTATION_MIN and 1.
 
     good = 1 - (duplicates + soft404s + traps + errors / 2) / (pages + 10); reputation = good ** 1.5.
     """
-    if conduct.override is not None:
-        return conduct.override
     bad = conduct.duplicates + conduct.soft404s + conduct.traps + ERROR_WEIGHT * conduct.errors
     good = 1.0 - min(bad / (max(conduct.pages, 0) + PRIOR_PAGES), 1.0)
     return max(power(good, STEEPNESS), REPUTATION_MIN)
-
-
-def override(conduct: Conduct, value: object) -> str | None:
-    """Set or take back (None) the operator's number; gives what is wrong with it, or None. Idempotent."""
-    if value is None:
-        conduct.override = None
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not REPUTATION_MIN <= value <= 1.0:
-        return f"reputation takes a number from {REPUTATION_MIN} to 1, or null to compute it again"
-    conduct.override = float(value)
-    return None
 
 
 def capacity(conduct: Conduct, slots: int) -> float:
@@ -130,9 +126,14 @@ def demand(queued: int, priority: float, factor: float, fair_h: float) -> float:
     return min(min(queued, fair_h) * weight * factor, float(queued))
 
 
-def budget(conduct: Conduct, *, queued: int, priority: float = 0.0, slots: int = 1, delay_s: float = 0.0) -> Budget:
-    """Give a host's crawl budget: the lesser of capacity and demand, with the facts behind it."""
-    factor = reputation(conduct)
+def budget(
+    conduct: Conduct, *, override: float | None = None, queued: int, priority: float = 0.0, slots: int = 1, delay_s: float = 0.0
+) -> Budget:
+    """Give a host's crawl budget: the lesser of capacity and demand, with the facts behind it.
+
+    override: the operator's number, which goes before the formula of reputation.
+    """
+    factor = reputation(conduct) if override is None else override
     able = capacity(conduct, slots)
     wanted = demand(queued, priority, factor, slots * HOUR_S / delay_s if delay_s > 0 else able)
     return Budget(
@@ -141,7 +142,7 @@ def budget(conduct: Conduct, *, queued: int, priority: float = 0.0, slots: int =
         demand_h=wanted,
         bound="capacity" if able <= wanted else "demand",
         reputation=factor,
-        overridden=conduct.override is not None,
+        overridden=override is not None,
         queued=queued,
         elapsed_s=conduct.elapsed_ms / 1000,
         rest_s=conduct.rest_ms / 1000,

@@ -51,11 +51,12 @@ class Entry(msgspec.Struct, array_like=True, gc=False):
     lost: int = 0  # leases of it that ran out
     returned: int = 0  # times in a row that fetch gave it back unasked
     busy: int = 0  # 429 and 503 answers: no attempt, but not without end (law 11)
-    for_: str | None = None
+    for_: str | None = None  # robots: the authority whose rules these are; sitemap: the one whose robots.txt named it
     else_url: str | None = None
     prior: Prior | None = None
     tags: bytes | None = None
     typed: bool = False  # the operator typed it: its host counts as typed, loopback included
+    listed: bool = False  # a sitemap named it first
     channel: str = ""  # of inbox.d, whose quota it takes from; not kept
 
     @property
@@ -171,7 +172,16 @@ def pack(row: msgspec.Struct) -> bytes:
 
 def pack_entry(entry: Entry) -> bytes:
     """Pack an entry; without the fields at its end where they have their defaults, as those of a plain link do."""
-    if entry.priority or entry.seed or entry.tags is not None or entry.for_ or entry.prior or entry.else_url or entry.was_leased:
+    if (
+        entry.priority
+        or entry.seed
+        or entry.tags is not None
+        or entry.for_
+        or entry.listed
+        or entry.prior
+        or entry.else_url
+        or entry.was_leased
+    ):
         return _pack(entry)
     return _pack((entry.url, entry.kind, entry.depth, entry.hops, entry.via, entry.first_seen_at))
 

@@ -168,7 +168,7 @@ class Settling:
         hosting.robots_known(self.book, authority, row)
         self._crawl_delay(authority, found.crawl_delay_s, now)
         sitemaps = found.sitemaps if kind == "rules" else []
-        return [Entry(url, kind="sitemap", via=lease.entry.url) for url in sitemaps[: limits.SITEMAPS_MAX]]
+        return [Entry(url, kind="sitemap", via=lease.entry.url, for_=authority) for url in sitemaps[: limits.SITEMAPS_MAX]]
 
     def _robots_unreachable(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:
         """No rules came: the host that was asked is in trouble, and the authority is disallowed until it is asked again."""
@@ -242,7 +242,7 @@ class Settling:
         if not lease.settled:
             self._unlease(entry)
             found = self._settle_page(outcome, entry, host, now)
-            if entry.kind == "page" and outcome.status is not None:
+            if outcome.status is not None:
                 self.hear(outcome, entry, host, found)
         else:
             found = found_in(outcome, entry)

@@ -23,7 +23,8 @@ from crawltool.stores.seen import Seen, Snapshot
 
 VERSION = b"2"  # of the rows; another one is not opened
 MEMTABLE_BYTES = 32 * 1024 * 1024
-CACHE_BYTES = 64 * 1024 * 1024
+CACHE_BYTES = 128 * 1024 * 1024
+BLOCK_BYTES = 16 * 1024  # of tables that are read in runs of keys
 PATIENCE = 5  # tries to open for looking while the owner changes files
 
 
@@ -34,9 +35,11 @@ def _options(cache: Any, *, points: bool) -> Any:
     options.set_compression_type(rocksdict.DBCompressionType.lz4())
     blocks = rocksdict.BlockBasedOptions()
     blocks.set_block_cache(cache)
+    blocks.set_cache_index_and_filter_blocks(True)  # else their size grows with the crawl, outside the cache
     if points:
         blocks.set_bloom_filter(10, False)
-        blocks.set_cache_index_and_filter_blocks(True)
+    else:
+        blocks.set_block_size(BLOCK_BYTES)
     options.set_block_based_table_factory(blocks)
     return options
 

@@ -293,7 +293,6 @@ class CrawlView:
         """Tell a host's clocks, its queue, its state, and what the operator set for it."""
         self.lengths.grow(row.number)
         queued, leased, given = self.lengths.of_host(row.number), self._leased_of[name], self._set_by_operator(name)
-        row.conduct.override = given.reputation
         own_delay_s = delay_s if given.delay_s is None else given.delay_s
         return HostLine(
             host=name,
@@ -313,7 +312,7 @@ class CrawlView:
             addresses=row.addresses,
             address_until=row.address_until or None,
             typed=row.typed,
-            budget=budget(row.conduct, queued=queued, slots=slots, delay_s=own_delay_s),
+            budget=budget(row.conduct, override=given.reputation, queued=queued, slots=slots, delay_s=own_delay_s),
         )
 
     @cached_property

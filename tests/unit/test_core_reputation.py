@@ -16,7 +16,6 @@ from crawltool.core.reputation import (
     budget,
     capacity,
     demand,
-    override,
     reputation,
 )
 
@@ -83,20 +82,9 @@ def test_a_host_that_mends_its_ways_gets_its_name_back() -> None:
     assert reputation(conduct) > 0.8
 
 
-def test_the_operator_goes_before_the_formula_and_can_take_it_back() -> None:
-    conduct = after(1000, trap=1000)
-    computed = reputation(conduct)
-    assert override(conduct, 1) is None and override(conduct, 1) is None
-    assert reputation(conduct) == 1.0 and budget(conduct, queued=1).overridden
-    assert override(conduct, None) is None
-    assert reputation(conduct) == computed
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, math.nan, math.inf, "1", True, [1]])
-def test_what_is_no_factor_is_refused_with_words(value: object) -> None:
-    conduct = Conduct()
-    assert "0.001 to 1" in str(override(conduct, value))
-    assert conduct.override is None
+def test_the_operators_number_goes_before_the_formula() -> None:
+    found = budget(after(1000, trap=1000), override=1.0, queued=1)
+    assert found.overridden and found.reputation == 1.0
 
 
 @given(pages=COUNTS, duplicates=COUNTS, soft404s=COUNTS, traps=COUNTS, errors=COUNTS)
@@ -146,8 +134,7 @@ def test_without_a_delay_the_capacity_is_the_fair_share() -> None:
     conduct.exchange(0.01, 0.0, failed=False)
     found = budget(conduct, queued=10**9)
     assert found.pages_h == found.capacity_h == 360_000
-    assert override(conduct, 0.1) is None
-    assert budget(conduct, queued=10**9).pages_h == pytest.approx(36_000)
+    assert budget(conduct, override=0.1, queued=10**9).pages_h == pytest.approx(36_000)
 
 
 @given(elapsed_s=st.floats(), rest_s=st.floats(), failed=st.booleans())
