@@ -12,6 +12,7 @@ import click
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
+from crawltool.core.robotstoken import token_of
 from crawltool.errors import Misuse
 
 if TYPE_CHECKING:
@@ -60,9 +61,24 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     from crawltool.stages import fetch
 
     voice = ctx.ensure_object(Voice)
+    warn_of_two_names(voice, product_of(given), given["robots_token"])
     stage = trio.run(fetch.run, settings_of(given), lambda text: voice.say(text, "warning"))
     told = ", ".join(f"{count} {verdict}" for verdict, count in stage.counts.most_common())
     voice.say(f"{stage.counts.total()} outcomes" + (f" ({told})" if told else ""), "summary", **stage.counts)
+
+
+def product_of(given: dict[str, Any]) -> str:
+    """Give the product that is sent in User-Agent."""
+    return given["user_agent"] or f"crawltool/{version('crawltool')}"
+
+
+def warn_of_two_names(voice: Voice, product: str, token: str) -> None:
+    """Say when the owner of a site cannot know from his log whom to name in robots.txt (RFC 9309 section 2.2.1)."""
+    if token.lower() not in product.lower():
+        voice.say(
+            f"sites see {product}, but robots.txt is read for {token}: --robots-token {token_of(product)} makes them one",
+            "warning",
+        )
 
 
 def settings_of(given: dict[str, Any]) -> Settings:
@@ -73,7 +89,7 @@ def settings_of(given: dict[str, Any]) -> Settings:
     directory: Path = given["dir"]
     return Settings(
         dir=directory,
-        product=given["user_agent"] or f"crawltool/{version('crawltool')}",
+        product=product_of(given),
         contact=given["contact"],
         robots_token=given["robots_token"],
         concurrency=given["concurrency"],

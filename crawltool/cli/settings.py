@@ -11,7 +11,7 @@ import dataclasses
 import click
 
 from crawltool import limits
-from crawltool.cli.units import Budget, Count, Duration, Factor, Kind, Points, Share, Size
+from crawltool.cli.units import Budget, Count, Duration, Factor, Kind, Points, Share, Size, Token
 
 RELEASE = "0.1.0"  # what `added` says of the options that came first
 
@@ -89,7 +89,14 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="MAIL|URL",
     ),
     Setting("user_agent", "identity", str, None, "Product name sent in User-Agent (crawltool/VERSION).", metavar="PRODUCT"),
-    Setting("robots_token", "identity", str, "crawltool", "The name looked for in robots.txt.", metavar="TOKEN"),
+    Setting(
+        "robots_token",
+        "identity",
+        Token(),
+        "crawltool",
+        "The name looked for in robots.txt: letters, - and _; it should be part of --user-agent.",
+        metavar="TOKEN",
+    ),
     Setting(
         "scope",
         "scope",

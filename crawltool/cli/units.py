@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crawltool.core.bounds import AUTO
+from crawltool.core.robotstoken import is_token, token_of
 
 if TYPE_CHECKING:
     Kind = click.ParamType[Any]
@@ -176,6 +177,20 @@ class Points(Kind):
     def write(self, value: Any) -> str:
         """Write it as it is typed."""
         return f"{value[0]}={value[1]:g}"
+
+
+class Token(Kind):
+    """A name that may stand in robots.txt."""
+
+    name = "token"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the name."""
+        if not is_token(str(value)):
+            self.fail(
+                f"{value!r} cannot stand in robots.txt: write letters, - and _ only, as in {token_of(str(value))}", param, ctx
+            )
+        return str(value)
 
 
 def spoken_duration(seconds: float) -> str:

@@ -133,3 +133,11 @@ def test_strict_ends_with_65_after_the_good_lines(tmp_path: Path, port: int) -> 
     out, err = process.communicate(b"nonsense\n" + target(port, "/a", "1-1"), timeout=20)
     assert process.returncode == 65
     assert json.loads(out)["verdict"] == "ok" and b"nonsense" in err
+
+
+def test_two_names_of_one_crawler_are_said(tmp_path: Path) -> None:
+    _, err = start(tmp_path, "--user-agent", "ExampleBot/2", "--contact", "me@site.test").communicate(b"", timeout=20)
+    assert b"--robots-token ExampleBot" in err
+    options = ("--user-agent", "ExampleBot/2", "--robots-token", "examplebot", "--contact", "me@site.test")
+    _, err = start(tmp_path, *options).communicate(b"", timeout=20)
+    assert b"robots" not in err

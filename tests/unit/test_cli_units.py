@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawltool.cli import units
-from crawltool.cli.units import Count, Duration, Factor, Quantity, Share, Size
+from crawltool.cli.units import Count, Duration, Factor, Quantity, Share, Size, Token
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,10 @@ def test_durations_and_sizes_are_said_in_two_figures() -> None:
     said = [units.spoken_duration(seconds) for seconds in (0.24, 59, 600, 3 * 3600 + 1200, 7200, 5 * 86_400, 86_400 * 5000)]
     assert said == ["0.2 s", "59 s", "10 min", "3 h 20 min", "2 h", "5.0 days", "5,000 days"]
     assert [units.spoken_size(size) for size in (812, 4_100_000)] == ["812 bytes", "4.1 MB"]
+
+
+def test_a_name_that_no_robots_txt_can_hold_is_refused_with_one_that_can() -> None:
+    assert Token().convert("My-Bot_x", None, None) == "My-Bot_x"
+    for text in ("my-bot/1.0", "bot2", "my bot", "", "*", "böt"):
+        with pytest.raises(click.BadParameter, match="write letters"):
+            Token().convert(text, None, None)
