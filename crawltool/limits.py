@@ -52,6 +52,9 @@ REDIRECT_HOPS_MAX = 10
 
 RETRY_AFTER_S_MAX = 86_400
 BACKOFF_S_MAX = 86_400
+FORGIVEN_S = 1800  # a host that was quiet so long after its last rest begins both ladders anew
+COMPLAINING_HOSTS = 3  # so many hosts of one address that say 429 or 503 …
+COMPLAINING_S = 600  # … within this time: the address rests, too
 HOST_FAILURES_MAX = 5  # the fifth in a row closes the host until the next run (law 11)
 LOST_MAX = 5  # expired leases of one URL, then failed(lost)
 RETURNED_WAIT_S_MAX = 64  # 1 s, doubling

@@ -34,6 +34,13 @@ that a limit still lets go, and the inbox is empty and has no writer: it closes 
 exits. A host that fails five times in a row is given up until the next run; hosts that ask for longer rests than --max-rest
 end the run with 75.
 
+A host rests from the end of an exchange for --delay, --delay-factor times as long as the answer took (at most --adaptive-max),
+or its Crawl-delay, whichever is longest. 429 and 503 let it rest as long as its Retry-After says, at most a day; without one
+for --backoff, doubling with each more, and up to a tenth longer so that hosts do not come back together. Only half an hour of
+quiet after the last rest begins that ladder anew. Failed connections, timeouts and rows of 5xx have a ladder of their own,
+which an answer ends. When three hosts of one address answer 429 or 503 within ten minutes, the address rests too. All this is
+kept in frontier.db, and crawltool why shows it.
+
 Channels, not claims, give trust. DIR/inbox is the operator's: its seeds count as typed, and crawltool-control(1) steers through
 it. Each folder DIR/inbox.d/NAME is a spool of somebody else's candidates, found while the frontier runs: it has a quota of URLs
 and a trust, what its lines claim as priority counts within its class only, and its seeds are not typed. The input brings what
@@ -123,6 +130,7 @@ def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str,
             ip_delay_s=given["ip_delay"],
             per_host=given["per_host"],
             per_ip=given["per_ip"],
+            per_domain=given["per_domain"],
             backoff_s=given["backoff"],
             retries=given["retries"],
             robots_ttl_s=given["robots_ttl"],

@@ -42,6 +42,7 @@ class Status(msgspec.Struct):
     hosts_ready: int = 0
     hosts_closed: dict[str, str] = {}
     hosts_resting: dict[str, float] = {}
+    addresses_resting: dict[str, float] = {}  # several hosts there answered 429 or 503
     limit: str | None = None  # the crawl-wide limit that was reached
     said: list[str] = []  # what the frontier wants known, the last few
     control: dict[str, Any] = {}  # what the operator set while it runs
@@ -177,6 +178,7 @@ def details(status: Status) -> list[str]:
             said.append(f"{word}: " + _listed(counts))
     said += [f"host {name} was given up: {why}" for name, why in list(status.hosts_closed.items())[:LISTED]]
     said += [f"host {name} rests for {spoken_duration(s)} yet" for name, s in list(status.hosts_resting.items())[:LISTED]]
+    said += [f"address {ip} rests for {spoken_duration(s)} yet" for ip, s in list(status.addresses_resting.items())[:LISTED]]
     said += [f"stopped by --{status.limit.replace('_', '-')}; what it holds back stays queued"] if status.limit else []
     return said + status.said
 

@@ -157,6 +157,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Exchanges with one address at a time (default: 2, or --per-host if larger).",
     ),
     Setting(
+        "per_domain",
+        "politeness",
+        Count(1, 1000, optional=True),
+        None,
+        "Exchanges with all hosts of one registrable domain at a time, each followed by --delay (default: none).",
+    ),
+    Setting(
         "robots_ttl",
         "politeness",
         Duration(0.1, limits.ROBOTS_TTL_S_MAX),
@@ -168,7 +175,8 @@ SETTINGS: tuple[Setting, ...] = (
         "politeness",
         Duration(0.01, limits.BACKOFF_S_MAX),
         "60s",
-        "Rest after a host's first failure (429, 503, timeout, no connection); doubles with each more.",
+        "Rest after a host's first 429 or 503 without Retry-After, and after its first timeout or failed connection; "
+        "doubles with each more of its kind, up to a day.",
     ),
     Setting(
         "max_rest",

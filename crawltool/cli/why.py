@@ -134,11 +134,16 @@ def _chain_sentences(told: dict[str, Any]) -> Iterator[str]:
 def _host_sentences(host: HostLine, now: float) -> Iterator[str]:
     closed = f", given up for this run: {host.reason}" if host.reason else ""
     yield f"  its host: {host.state}{closed}; {host.pages} pages asked, {host.queued} URLs queued, {host.leased} out"
-    if host.rest_until and host.rest_until > now and host.failures_in_a_row:
+    steps = {"429 or 503": host.complaints, "no connection, timeout or 5xx": host.troubles}
+    counted = [f"{n} × {what}" for what, n in steps.items() if n]
+    if host.rest_until and host.rest_until > now and counted:
         rest = spoken_duration(host.rest_until - now)
-        yield f"  its host rests for {rest} yet, after {host.failures_in_a_row} failures in a row"
+        yield f"  its host rests for {rest} yet, after {', '.join(counted)}"
     elif host.next_at is not None and host.state == "open":
         yield f"  its host may be asked {_in(host.next_at, now)}"
+    if host.address_rest_until and host.address_rest_until > now:
+        rest = spoken_duration(host.address_rest_until - now)
+        yield f"  its address rests for {rest} yet: three of its hosts answered 429 or 503"
     set_by = [f"a delay of {host.delay_s:g} s"] if host.delay_s is not None else []
     set_by += [f"{host.pages_max} pages at most"] if host.pages_max is not None else []
     if set_by:

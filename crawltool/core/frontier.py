@@ -108,10 +108,12 @@ class Frontier:
         book.run = run
         if book.port.get(Table.META, b"run") is not None:  # an exchange of the last run may have ended just now
             book.addresses_from = now + book.policy.address_delay_s
+            book.domains_from = now + book.policy.delay_s
         book.load_meta()
         self.lessons.load()
         longer_s = self._longer_delay()
         self.admission.scope.restore([key[6:].decode() for key, _ in book.each(Table.META, b"scope:", b"scope;")])
+        hosting.restore_addresses(book, now)
         leases = {key.decode(): rows.lease_of(value) for key, value in book.each(Table.LEASES)}
         self._load_hosts(leases, now, longer_s)
         self._load_waiting(now)
@@ -165,9 +167,9 @@ class Frontier:
     def _load_leases(self, leases: dict[str, Lease], now: float, void: bool) -> None:
         book = self.book
         for name, lease in leases.items():
-            book.host(lease.host).leased += 1
-            if lease.address is not None:
-                book.address(lease.address).slots.hold()
+            host = book.host(lease.host)
+            host.leased += 1
+            book.hold_slots(host, lease)
             if lease.released_at > now:  # the clock was set back
                 lease.released_at, lease.expires_at = now, now + lease.expires_at - lease.released_at
             book.remember_lease(name, lease)

@@ -6,11 +6,13 @@ state go through the table in core/hosts.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from crawltool import limits
 from crawltool.core import politeness, rows
 from crawltool.core.book import Book, RobotsState
 from crawltool.core.hosts import Fact, Host, State
-from crawltool.core.rows import Entry, Lease, RobotsRow, Table
+from crawltool.core.rows import Entry, HostRow, Lease, RobotsRow, Table
 from crawltool.core.urls import split
 
 SERVER_ERRORS_BEFORE_REST = 5  # 5xx in a row: one broken page is not a broken host
@@ -42,11 +44,17 @@ def give_slots_rested(book: Book, lease: Lease, now: float) -> Host:
 
 
 def waits_for_domain(book: Book, host: Host, now: float) -> bool:
-    """Tell whether the host's registrable domain is busy; then the host has a turn of its own (--per-domain)."""
+    """Tell whether the host must wait for its registrable domain (--per-domain): it is busy, or others came before.
+
+    Who had a turn is not sent to the end of the line by others: else a host that was called could be overtaken for ever.
+    """
     domain = book.domain_of(host)
-    if domain is None or domain.slots.ready_at() <= now:
+    if domain is None:
         return False
-    host.not_before = domain.turn(now, book.policy.delay_s)
+    if domain.slots.ready_at() <= now and (host.not_before > 0 or not domain.waiting):
+        domain.waiting.pop(host.name, None)
+        return False
+    host.not_before = domain.turn(host.name, now, book.policy.delay_s)
     book.schedule(host)
     return True
 
@@ -67,41 +75,94 @@ def spread_of(name: str, step: int) -> float:
     return (sum(name.encode()) * 7919 + step * 104_729) % 1000 / 1000
 
 
-def trouble(book: Book, host: Host, released_at: float, now: float, retry_after_s: float | None, reason: str) -> None:
-    """Count a failure of the whole host and let it rest; the fifth in a row closes it.
+@dataclass(frozen=True)
+class Failure:
+    """How the whole host failed. `ip`: where it was asked, if anywhere; `reason`: what its queue fails with when it is closed."""
 
-    Exchanges that were in the air when the host failed tell the same failure again: they do not count.
+    released_at: float
+    now: float
+    reason: str
+    retry_after_s: float | None = None
+    ip: str | None = None
+
+
+def trouble(book: Book, host: Host, failure: Failure) -> None:
+    """No connection, no answer in time, or no robots.txt: the host rests on the ladder of such troubles."""
+    if counts(host.row, failure.released_at, failure.now):
+        host.row.troubles += 1
+        host.row.streak += 1
+    _rest(book, host, host.row.troubles, failure)
+
+
+def complaint(book: Book, host: Host, failure: Failure) -> None:
+    """429 or 503: the host rests as long as it asks, else on the ladder of complaints.
+
+    An answer in between does not end that ladder: what was too fast a minute ago is too fast again. Only time does. Where
+    three hosts of an address complain within ten minutes it is the machine that is tired: the address rests as long.
     """
-    row = host.row
-    if released_at >= row.failed_at:
-        row.streak += 1
-        row.failed_at = now
+    if counts(host.row, failure.released_at, failure.now):
+        host.row.complaints += 1
+        host.row.streak += 1
+    length_s = _rest(book, host, host.row.complaints, failure)
+    address = book.addresses.get(failure.ip) if failure.ip is not None else None
+    if address is not None:
+        row = address.complain(host.name, failure.now, length_s)
+        book.put(Table.META, rows.address_key(address.ip), rows.pack(row))
+        book.schedule_address(address)
+
+
+def counts(row: HostRow, released_at: float, now: float) -> bool:
+    """Tell whether a failure is a new one; exchanges that were in the air when the host failed tell the same one again.
+
+    A host that was quiet for half an hour after its last rest begins both ladders anew; not the row of failures that
+    closes it, which an answer ends: with many hosts, half an hour may pass between any two tries (law 11).
+    """
+    if now >= row.rested_at + limits.FORGIVEN_S:
+        row.troubles = row.complaints = 0
+    if released_at < row.failed_at:
+        return False
+    row.failed_at = now
+    return True
+
+
+def _rest(book: Book, host: Host, step: int, failure: Failure) -> float:
+    """Let a host rest after a failure, the fifth in a row closes it; the result is the length of the rest."""
     book.touch(host)
-    is_hopeless = row.streak >= limits.HOST_FAILURES_MAX
-    if retry_after_s is not None or not is_hopeless:  # a closed host is asked at once by the next run, unless it said when
-        length_s = politeness.busy_rest(book.policy, retry_after_s, row.streak, spread_of(host.name, row.streak))
-        host.rest_until(now + length_s, length_s)
+    length_s = politeness.failure_rest(book.policy, failure.retry_after_s, step, spread_of(host.name, step))
+    host.row.rested_at = max(host.row.rested_at, failure.now + length_s)
+    is_hopeless = host.row.streak >= limits.HOST_FAILURES_MAX
+    if failure.retry_after_s is not None or not is_hopeless:  # the next run asks a closed host at once, unless it said when
+        host.rest_until(failure.now + length_s, length_s)
     if is_hopeless:
-        close(book, host, reason)
+        close(book, host, failure.reason)
+    return length_s
 
 
-def server_error(book: Book, host: Host, now: float) -> None:
-    """Count a 5xx; a row of them is a sick host, which rests on the ladder."""
-    host.row.server_errors += 1
-    step = host.row.server_errors - SERVER_ERRORS_BEFORE_REST + 1
-    if step > 0:
-        length_s = politeness.backoff(book.policy, step, spread_of(host.name, step))
+def server_error(book: Book, host: Host, released_at: float, now: float) -> None:
+    """Count a 5xx of a page; a row of them is a sick host, which rests on the ladder of troubles."""
+    row = host.row
+    row.server_errors += 1
+    if row.server_errors >= SERVER_ERRORS_BEFORE_REST:
+        row.troubles += counts(row, released_at, now)
+        length_s = politeness.backoff(book.policy, row.troubles, spread_of(host.name, row.troubles))
+        row.rested_at = max(row.rested_at, now + length_s)
         host.rest_until(now + length_s, length_s)
+
+
+def answered(host: Host) -> None:
+    """The host answered: it is there, and its next failure is the first."""
+    host.row.streak = 0
 
 
 def resolved(book: Book, host: Host, addresses: list[str], until: float) -> None:
-    """Addresses came: the current one stays if it is among them, else the first."""
-    current = host.address.ip if host.address is not None else None
-    host.row.addresses = addresses[: limits.ADDRESSES_OF_A_HOST_MAX]
+    """Addresses came: the one that was to be asked next stays first if it is there; one that failed does not come first again."""
+    current = host.row.addresses[0] if host.row.addresses else None
+    found = addresses[: limits.ADDRESSES_OF_A_HOST_MAX]
+    host.row.addresses = [current, *(ip for ip in found if ip != current)] if current in found else found
     host.row.address_until = until
     host.meet(Fact.RESOLVED)
     if host.state is State.OPEN:
-        book.attach(host, current if current in host.row.addresses else host.row.addresses[0])
+        book.attach(host, host.row.addresses[0])
 
 
 def not_resolved(book: Book, host: Host, again_at: float) -> None:
@@ -202,6 +263,17 @@ def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
 def answers_elsewhere(host: Host, authority: str) -> bool:
     """Tell whether another authority of the host answered last: then a dead port is not a dead host."""
     return host.row.answers_at not in ("", authority)
+
+
+def restore_addresses(book: Book, now: float) -> None:
+    """Hold the addresses that rest, or where hosts complained of late; no stored rest exceeds its recorded length."""
+    for key, value in book.each(Table.META, rows.ADDRESS_PREFIX, rows.ADDRESS_END):
+        row = rows.address_row_of(value)
+        row.rest_until = min(row.rest_until, now + row.rest_s)
+        row.complaints = {name: min(at, now) for name, at in row.complaints.items()}
+        address = book.address(key[len(rows.ADDRESS_PREFIX) :].decode())
+        address.row = row
+        book.leave_later(address.quiet_at(), address)
 
 
 def take_requeued(book: Book, host: Host, state: bytes) -> Entry | None:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from math import inf
 
+from crawltool import limits
 from crawltool.core.politeness import Slots
 from crawltool.core.queue import HostQueue
-from crawltool.core.rows import CLASSES, HostRow, pack, queue_prefix
+from crawltool.core.rows import CLASSES, AddressRow, HostRow, pack, queue_prefix
 
 
 class State(StrEnum):
@@ -62,21 +63,37 @@ FACTS_IGNORED: frozenset[tuple[State, Fact]] = frozenset(
 class Address:
     """One IP address: its clock, its hosts that are not ready by time, and its ready ones by class and rank."""
 
-    __slots__ = ("hosts", "ip", "members", "ranks", "ready", "rest_until", "scheduled_at", "slots")
+    __slots__ = ("hosts", "ip", "members", "ranks", "ready", "row", "scheduled_at", "slots")
 
     def __init__(self, ip: str, slots: Slots) -> None:
         self.ip = ip
+        self.row: AddressRow | None = None  # hosts here complained
         self.slots = slots
         self.members = 0  # hosts in memory that are asked here
         self.hosts: list[tuple[float, int, Host]] = []
         self.ready: tuple[list[tuple[float, int, Host]], ...] = ([], [], [], [])
         self.scheduled_at = inf  # its valid place in the heap of addresses by time
         self.ranks = [inf] * CLASSES  # its valid places among the ready addresses
-        self.rest_until = 0.0  # several of its hosts complained
 
     def ready_at(self) -> float:
         """Tell when a slot may be used."""
-        return max(self.slots.ready_at(), self.rest_until)
+        return self.slots.ready_at() if self.row is None else max(self.slots.ready_at(), self.row.rest_until)
+
+    def quiet_at(self) -> float:
+        """Tell when it may be forgotten, if no host is asked here any more."""
+        return self.slots.latest() if self.row is None else max(self.slots.latest(), remembered_until(self.row))
+
+    def complain(self, name: str, now: float, length_s: float) -> AddressRow:
+        """Note that a host here said 429 or 503 and rests so long. Where several do, the address itself is in trouble."""
+        row = self.row = self.row or AddressRow()
+        row.complaints.pop(name, None)
+        row.complaints[name] = now
+        if len(row.complaints) > limits.COMPLAINING_HOSTS:
+            del row.complaints[next(iter(row.complaints))]
+        since = now - limits.COMPLAINING_S
+        if sum(at >= since for at in row.complaints.values()) >= limits.COMPLAINING_HOSTS and now + length_s > row.rest_until:
+            row.rest_until, row.rest_s = now + length_s, length_s  # never shortened (law 8)
+        return row
 
 
 class Host:
@@ -158,6 +175,11 @@ class Host:
         row.state = self.state.value
         row.slots = list(self.slots.free)
         return pack(row)
+
+
+def remembered_until(row: AddressRow) -> float:
+    """Tell when nothing follows any more from what was said at an address."""
+    return max(row.rest_until, max(row.complaints.values(), default=0.0) + limits.COMPLAINING_S)
 
 
 def is_literal(name: str) -> bool:

@@ -88,23 +88,30 @@ class Slots:
 
 
 class Domain:
-    """The clock of a registrable domain (--per-domain). A host that finds it busy gets a turn of its own.
+    """The clock of a registrable domain (--per-domain), and its hosts that found it busy, in the order they came.
 
-    Turns are handed out one delay apart, so that a domain with many ready hosts wakes one of them at a time.
+    The first of them is called when a slot comes back. Each also has a time at which it looks again by itself, one delay
+    behind the one before it: a host that is called and has nothing to ask must not leave the others waiting.
     """
 
-    __slots__ = ("slots", "turn_at")
+    __slots__ = ("name", "slots", "waiting")
 
-    def __init__(self, count: int, at: float) -> None:
+    def __init__(self, name: str, count: int, at: float) -> None:
+        self.name = name
         self.slots = Slots.all_free(count, at)
-        self.turn_at = 0.0
+        self.waiting: dict[str, None] = {}
 
-    def turn(self, now: float, delay_s: float) -> float:
-        """Give the time at which a host that comes at `now` may try again."""
+    def turn(self, host: str, now: float, delay_s: float) -> float:
+        """Let a host wait; the result is when it may look again, should nobody call it."""
+        step_s = max(delay_s, TURN_S_MIN)
         ready_at = self.slots.ready_at()
-        free_at = ready_at if ready_at < inf else now + max(delay_s, TURN_S_MIN)
-        self.turn_at = max(self.turn_at + max(delay_s, TURN_S_MIN) / self.slots.count, free_at)
-        return self.turn_at
+        free_at = max(ready_at, now) if ready_at < inf else now + step_s
+        self.waiting.setdefault(host)  # who looks again keeps its place
+        return free_at + (len(self.waiting) - 1) // self.slots.count * step_s
+
+    def is_idle(self, now: float) -> bool:
+        """Tell whether it may be forgotten: a new one would be the same."""
+        return not self.slots.taken and not self.waiting and self.slots.latest() <= now
 
 
 def rest(policy: Policy, elapsed_s: float, crawl_delay_s: float | None) -> float:
@@ -128,8 +135,8 @@ def backoff(policy: Policy, step: int, spread: float) -> float:
     return min(doubled, float(limits.BACKOFF_S_MAX)) * (1.0 + 0.1 * spread)
 
 
-def busy_rest(policy: Policy, retry_after_s: float | None, step: int, spread: float) -> float:
-    """Tell the rest after a 429 or 503: Retry-After capped at a day, else the ladder."""
+def failure_rest(policy: Policy, retry_after_s: float | None, step: int, spread: float) -> float:
+    """Tell the rest after a failure of the whole host: Retry-After capped at a day, else the ladder."""
     if retry_after_s is None:
         return backoff(policy, step, spread)
     return min(max(retry_after_s, 0.0), float(limits.RETRY_AFTER_S_MAX))

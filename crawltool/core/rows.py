@@ -92,9 +92,12 @@ class HostRow(msgspec.Struct, array_like=True):
     rest_s: float = 0.0  # the longest rest that the slots' times contain
     rest_until: float = 0.0  # back-off of the whole host
     backoff_s: float = 0.0  # its recorded length
-    streak: int = 0  # failures in a row
+    streak: int = 0  # failures of the whole host in a row: the fifth closes it
+    troubles: int = 0  # step on the ladder of connect failures, timeouts and 5xx; an answer ends it
+    complaints: int = 0  # step on the ladder of 429 and 503; only time ends it
     server_errors: int = 0  # 5xx in a row
     failed_at: float = 0.0
+    rested_at: float = 0.0  # when the rest after the last failure ends
     pages: int = 0  # page exchanges that got a status
     typed: bool = False
     closed_for: str | None = None
@@ -102,6 +105,14 @@ class HostRow(msgspec.Struct, array_like=True):
     answers_at: str = ""  # the authority that answered last: one dead port is not a dead host
     unanswered: int = 0  # address and robots targets in a row that came back unasked or not at all
     conduct: Conduct = msgspec.field(default_factory=Conduct)
+
+
+class AddressRow(msgspec.Struct, array_like=True):
+    """What an address is known for, kept in META. An address nobody complained at has no row."""
+
+    rest_until: float = 0.0
+    rest_s: float = 0.0  # the recorded length of that rest
+    complaints: dict[str, float] = {}  # host -> when it said 429 or 503 last; the oldest first
 
 
 class RobotsRow(msgspec.Struct, array_like=True):
@@ -161,6 +172,7 @@ _pack = msgspec.msgpack.Encoder().encode
 entry_of = msgspec.msgpack.Decoder(Entry).decode
 lease_of = msgspec.msgpack.Decoder(Lease).decode
 host_row_of = msgspec.msgpack.Decoder(HostRow).decode
+address_row_of = msgspec.msgpack.Decoder(AddressRow).decode
 robots_row_of = msgspec.msgpack.Decoder(RobotsRow).decode
 settled_of = msgspec.msgpack.Decoder(Settled).decode
 
@@ -189,6 +201,14 @@ def pack_entry(entry: Entry) -> bytes:
 def settled_key(reason: str, key: bytes) -> bytes:
     """Give the place of a settled URL: those that may live again come first, to be found without reading the rest."""
     return (b"0" if reason in REVIVABLE else b"1") + key
+
+
+ADDRESS_PREFIX, ADDRESS_END = b"address:", b"address;"
+
+
+def address_key(ip: str) -> bytes:
+    """Give the META key of an address."""
+    return ADDRESS_PREFIX + ip.encode()
 
 
 CLASSES = 4  # priority classes: urgent, high, normal, low

@@ -7,23 +7,23 @@ an outcome found goes back to the caller as found, to be admitted in the same ba
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from crawltool import limits, records
-from crawltool.core import hosting, politeness, rows
+from crawltool.core import hosting, politeness, robotsanswers, rows
 from crawltool.core.book import Book
+from crawltool.core.hosting import Failure
 from crawltool.core.hosts import Host
 from crawltool.core.ledger import bump
-from crawltool.core.rows import Entry, Lease, RobotsRow, Table
+from crawltool.core.robotsanswers import UNASKED, authority_of, second_spelling
+from crawltool.core.rows import Entry, Lease, Table
 from crawltool.core.urls import Url, split
 from crawltool.core.urls import key as url_key
-from crawltool.core.verdicts import availability
 
 DONE = frozenset(("ok", "not_modified", "too_large", "skipped_type"))
 FINAL = frozenset(("gone", "client_error", "payment_required"))
-HOST_TROUBLE = frozenset(("unreachable", "timeout", "tls_error", "busy"))
-ROBOTS_RANK = -1e10  # seconds: a robots target goes before every page
+HOST_TROUBLE = frozenset(("unreachable", "timeout", "tls_error"))
 COUNT_MAX = 1 << 50  # of a body's bytes: a line may claim any number
-UNASKED = frozenset(("unreachable", "timeout", "tls_error", "dns_failure"))  # a seed's second spelling is tried
 
 
 class Settling:
@@ -35,7 +35,7 @@ class Settling:
         self.hear = hear
         self.by_kind: dict[str, Callable[[records.Outcome, Lease, Host, float], list[Entry]]] = {
             "address": self._address,
-            "robots": self._robots,
+            "robots": partial(robotsanswers.settle, book),
             "sitemap": self._page,
             "page": self._page,
         }
@@ -102,7 +102,7 @@ class Settling:
         elif entry.kind == "robots":
             again_at = hosting.unanswered(self.book, host, now)
             host.rest_until(again_at, again_at - now)
-            self._robots_again(entry)
+            robotsanswers.ask_again(self.book, entry)
         elif not lease.settled:
             self._unlease(entry)
             key = self.book.key_of(entry)
@@ -125,7 +125,7 @@ class Settling:
             hosting.not_resolved(self.book, host, hosting.unanswered(self.book, host, now))
         elif entry.kind == "robots":
             hosting.unanswered(self.book, host, now)
-            self._robots_again(entry)
+            robotsanswers.ask_again(self.book, entry)
         elif not lease.settled:
             self._unlease(entry)
             key = self.book.key_of(entry)
@@ -146,93 +146,9 @@ class Settling:
         elif outcome.verdict == "dns_failure" and reason.startswith("no_such_name"):
             hosting.close(self.book, host, "dns_failure")
         else:
-            hosting.trouble(self.book, host, lease.released_at, now, None, "host_unavailable")
+            hosting.trouble(self.book, host, Failure(lease.released_at, now, "host_unavailable"))
             hosting.not_resolved(self.book, host, host.row.rest_until)
         return []
-
-    # --- kind robots ---
-
-    def _robots(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:
-        book, authority = self.book, lease.entry.for_
-        assert authority is not None
-        if outcome.verdict == "redirect":
-            return self._robots_redirect(outcome, lease, authority, now)
-        kind = availability(outcome.verdict, outcome.status)
-        if kind == "unreachable":
-            return self._robots_unreachable(outcome, lease, host, now)
-        host.row.streak = 0
-        found, fetched_at = outcome.robots or records.Robots(), fetched(outcome, now)
-        expires_at = politeness.robots_expiry(book.policy, fetched_at, found.max_age_s)
-        rules = found.rules if kind == "rules" else []
-        row = RobotsRow(kind, fetched_at, expires_at, rules, found.crawl_delay_s, 0, book.run)
-        hosting.robots_known(self.book, authority, row)
-        self._crawl_delay(authority, found.crawl_delay_s, now)
-        sitemaps = found.sitemaps if kind == "rules" else []
-        return [Entry(url, kind="sitemap", via=lease.entry.url, for_=authority) for url in sitemaps[: limits.SITEMAPS_MAX]]
-
-    def _robots_unreachable(self, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:
-        """No rules came: the host that was asked is in trouble, and the authority is disallowed until it is asked again."""
-        authority, reason = lease.entry.for_, f"{outcome.verdict} {outcome.reason or outcome.status or ''}".strip()
-        assert authority is not None
-        if outcome.verdict in UNASKED and (second := self._second_spelling(host, authority, outcome, now)):
-            return second
-        hosting.robots_failed(self.book, authority, reason, now)
-        if outcome.verdict == "blocked_address":
-            hosting.close(self.book, host, "blocked_address")
-        elif outcome.status is not None or not hosting.answers_elsewhere(host, authority_of(lease.entry.url)):
-            hosting.trouble(self.book, host, lease.released_at, now, outcome.retry_after_s, "robots_unreachable")
-        return []
-
-    def _crawl_delay(self, authority: str, crawl_delay_s: float | None, now: float) -> None:
-        """Crawl-delay counts from the robots.txt fetch on, for all slots of the host whose rules these are."""
-        url = split(authority)
-        if crawl_delay_s and crawl_delay_s <= limits.CRAWL_DELAY_S_MAX and url is not None:
-            host = self.book.host(url.host)
-            host.rest_until(now + crawl_delay_s, crawl_delay_s)
-            self.book.touch(host)
-            self.book.schedule(host)
-
-    def _robots_redirect(self, outcome: records.Outcome, lease: Lease, authority: str, now: float) -> list[Entry]:
-        """A robots redirect is a new target at its new host: exempt from scope and robots, never from politeness."""
-        book, hops = self.book, lease.entry.hops + 1
-        book.host(lease.host).row.streak = 0
-        url = split(outcome.redirect) if outcome.redirect else None
-        if url is None:
-            hosting.robots_failed(self.book, authority, outcome.reason or "redirect without a usable Location", now)
-        elif hops > limits.ROBOTS_HOPS_MAX:
-            # RFC 9309 section 2.3.1.2: after five redirects the file may be taken as unavailable.
-            at = fetched(outcome, now)
-            expires_at = politeness.robots_expiry(book.policy, at, None)
-            hosting.robots_known(
-                self.book, authority, RobotsRow("allow_all", at, expires_at, run=book.run, reason="too many redirects")
-            )
-        else:
-            entry = Entry(url.href, kind="robots", hops=hops, for_=authority, first_seen_at=now, via=outcome.url)
-            book.serial += 1
-            target_host = book.host(url.host)
-            book.push(target_host, rows.queue_key(target_host.row.number, rows.URGENT, ROBOTS_RANK, book.serial), entry)
-        return []
-
-    def _robots_again(self, entry: Entry) -> None:
-        """The robots target came to nothing: the next release asks anew."""
-        if entry.for_ is not None:
-            hosting.unpark(self.book, self.book.robots_of(entry.for_))
-
-    def _second_spelling(self, host: Host, authority: str, outcome: records.Outcome, now: float) -> list[Entry]:
-        """Seeds that name a second spelling (https, then http) are not waited for: the first one failed."""
-        book, found = self.book, []
-        while host.queued and (head := book.first(host))[1].else_url:
-            url = split(head[1].url)
-            if url is None or url.authority != authority:
-                break
-            queue_key, entry = head
-            book.pop(host, queue_key)
-            book.ledger.queued -= 1
-            book.settle_failed(book.key_of(entry), entry, outcome.verdict, outcome.reason or "", now)
-            found.append(second_spelling(entry))
-        if found:
-            self._robots_again(Entry("", for_=authority))
-        return found
 
     # --- kinds page and sitemap ---
 
@@ -246,7 +162,7 @@ class Settling:
                 self.hear(outcome, entry, host, found)
         else:
             found = found_in(outcome, entry)
-        self._health(outcome, host, lease.released_at, now)
+        self._health(outcome, host, lease.released_at, now, lease.address)
         return found
 
     def _count(self, outcome: records.Outcome, host: Host) -> None:
@@ -258,16 +174,19 @@ class Settling:
             host.row.pages += 1
             ledger.ok_pages += outcome.verdict in DONE
 
-    def _health(self, outcome: records.Outcome, host: Host, released_at: float, now: float) -> None:
-        """Learn from an exchange how its host is."""
-        if outcome.verdict in HOST_TROUBLE and (outcome.status is None or outcome.verdict == "busy"):
-            hosting.trouble(self.book, host, released_at, now, outcome.retry_after_s, "host_unavailable")
+    def _health(self, outcome: records.Outcome, host: Host, released_at: float, now: float, ip: str | None) -> None:
+        """Learn from an exchange how its host, and the address where it was asked, are."""
+        failure = Failure(released_at, now, "host_unavailable", outcome.retry_after_s, ip)
+        if outcome.verdict == "busy":
+            hosting.complaint(self.book, host, failure)
+        elif outcome.verdict in HOST_TROUBLE and outcome.status is None:
+            hosting.trouble(self.book, host, failure)
         elif outcome.status is not None:
-            host.row.streak = 0
+            hosting.answered(host)
             if outcome.verdict == "server_error":
-                hosting.server_error(self.book, host, now)
+                hosting.server_error(self.book, host, released_at, now)
             else:
-                host.row.server_errors = 0
+                host.row.server_errors = host.row.troubles = 0
 
     def _settle_page(self, outcome: records.Outcome, entry: Entry, host: Host, now: float) -> list[Entry]:
         book, verdict, key = self.book, outcome.verdict, self.book.key_of(entry)
@@ -341,8 +260,9 @@ class Settling:
         end = min(outcome.fetched_at + max(outcome.elapsed_s or 0.0, 0.0), now)
         rest_s = politeness.rest(self.book.policy, outcome.elapsed_s or 0.0, hosting.crawl_delay(self.book, outcome.url))
         host.rest_until(end + rest_s, rest_s)
-        if outcome.verdict in HOST_TROUBLE:
-            self._health(outcome, host, outcome.fetched_at, now)
+        if outcome.verdict in HOST_TROUBLE or outcome.verdict == "busy":
+            ip = host.address.ip if host.address is not None else None
+            self._health(outcome, host, outcome.fetched_at, now, ip)
 
     def _settle_late(self, outcome: records.Outcome, key: bytes, state: bytes, host: Host, now: float) -> list[Entry]:
         book = self.book
@@ -359,33 +279,6 @@ class Settling:
             return found_in(outcome, Entry(outcome.url, depth=max(outcome.depth, 0), hops=max(outcome.hops, 0)))
         self._count(outcome, host)
         return self._settle_page(outcome, entry, host, now)
-
-
-def fetched(outcome: records.Outcome, now: float) -> float:
-    """Tell when an exchange began; a confused clock does not make what it brought younger than it is."""
-    return outcome.fetched_at if outcome.fetched_at is not None and outcome.fetched_at <= now else now
-
-
-def authority_of(href: str) -> str:
-    """Give the authority of a target's URL."""
-    url = split(href)
-    assert url is not None, href
-    return url.authority
-
-
-def second_spelling(entry: Entry) -> Entry:
-    """Give a seed's second spelling."""
-    assert entry.else_url is not None
-    return Entry(
-        entry.else_url,
-        entry.kind,
-        entry.depth,
-        seed=entry.seed,
-        priority=entry.priority,
-        via=entry.url,
-        tags=entry.tags,
-        typed=entry.typed,
-    )
 
 
 def found_in(outcome: records.Outcome, entry: Entry) -> list[Entry]:

@@ -28,12 +28,14 @@ class Timetable:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.now = 0.0  # of this turn
-        self.addresses_from = 0.0  # an address or domain that is met first in this run may be asked from then on
+        self.addresses_from = 0.0  # an address that is met first in this run may be asked from then on
+        self.domains_from = 0.0  # and a domain
         self.addresses: dict[str, Address] = {}
         self.domains: dict[str, Domain] = {}
         self.heap: list[tuple[float, int, Address]] = []  # addresses by time
         self.ready: tuple[list[tuple[float, int, Address]], ...] = ([], [], [], [])  # those whose time came, by rank
         self.turnstile = Turnstile()
+        self.leaving: list[tuple[float, int, Host | Address | Domain]] = []  # heap of what may be forgotten, by time
         self.serial = 0  # queue keys and ties
         self.scan_queue: Scan = lambda start, end, at_most: []
 
@@ -151,8 +153,14 @@ class Timetable:
         found = self.domains.get(name)
         if found is None:
             assert self.policy.per_domain is not None
-            found = self.domains[name] = Domain(self.policy.per_domain, self.addresses_from)
+            found = self.domains[name] = Domain(name, self.policy.per_domain, self.domains_from)
+            self.leave_later(max(self.domains_from, self.now), found)
         return found
+
+    def leave_later(self, at: float, what: Host | Address | Domain) -> None:
+        """Look at `at` whether something may be forgotten."""
+        self.serial += 1
+        heapq.heappush(self.leaving, (at, self.serial, what))
 
     def take_slots(self, host: Host, lease: Lease) -> None:
         """Take a slot of a host, of its address and of its domain for a lease."""

@@ -27,6 +27,8 @@ CLOSED_NAMED = 1000  # closed hosts of this run that can be named
 HOT = 20_000  # hosts held as objects; those with a lease count, but stay
 EVICTED_PER_TURN = 1000
 SOON_S = 1.0
+CALLED = 8  # waiting hosts of a domain that are called when a slot comes back, at most
+DOMAIN_LOOK_S = 60.0  # a domain in use is looked at so often whether it may be forgotten
 BUSY_ADDRESS_S = 1.0  # a host that was made cold looks again after that, where all slots of its address are taken
 
 _LOW = (1 << 32) - 1
@@ -64,14 +66,13 @@ class Workbench(Timetable):
         self.lengths = Lengths()
         self.met: dict[str, HostRow] = {}  # hosts that this turn made, and left cold
         self.save: Save = []  # what this turn must save
-        self.pushed: dict[int, list[tuple[bytes, bytes]]] = {}  # what this turn put into queues, by number, as far as
+        self.pushed: dict[int, list[tuple[bytes, bytes | None]]] = {}  # what this turn did to queues, by number, as far as
         self.pushed_to = 0  # this place in `save`: few hosts that get something in a turn are also woken in it
         # Those that wait for their turn to ask for an address: (rank in microseconds, number) as one integer.
         self.fresh: tuple[list[int], ...] = ([], [], [], [])
         self.resting: list[int] = []  # those that may not yet, by time
         self.due = array("d")  # when they may, by number
         self.fresh_turnstile = Turnstile()
-        self.leaving: list[tuple[float, int, Host | Address]] = []  # heap of what may be forgotten, by time
         self.delays: dict[str, float] = {}  # host -> seconds it rests at least, by the operator (core/steering)
         self.budgets: dict[str, int] = {}  # host -> pages at most, by the operator
         self.closing: dict[str, Host] = {}  # closed hosts whose queue is not failed yet
@@ -144,13 +145,17 @@ class Workbench(Timetable):
         return host
 
     def _take_pushed(self, host: Host) -> None:
-        """Give a host that was cold what this turn put into its queues: reads do not see it yet."""
+        """Give a host that was cold what this turn did to its queues: reads do not see it yet."""
         for table, key, value in self.save[self.pushed_to :]:
-            if table is Table.QUEUE and value is not None:
+            if table is Table.QUEUE:
                 self.pushed.setdefault(int.from_bytes(key[:4], "big"), []).append((key, value))
         self.pushed_to = len(self.save)
         for key, value in self.pushed.pop(host.row.number, ()):
-            host.queue(key[4]).fresh[key] = value
+            queue = host.queue(key[4])
+            queue.remove(key)
+            if value is not None:
+                queue.gone.discard(key)
+                queue.fresh[key] = value
             self.touched[host.name] = host
 
     def _place(self, host: Host) -> None:
@@ -280,7 +285,18 @@ class Workbench(Timetable):
         super().take_slots(host, lease)
         domain = self.domain_of(host)
         if domain is not None:
+            domain.waiting.pop(host.name, None)
+            host.not_before = 0.0
             lease.domain_slot_at = domain.slots.take()
+
+    def hold_slots(self, host: Host, lease: Lease) -> None:
+        """Take the slots of a lease of an earlier run at its address and domain; its host's are taken already."""
+        if lease.address is not None:
+            self.address(lease.address).slots.hold()
+            domain = self.domain_of(host)
+            if domain is not None:
+                domain.slots.hold()
+                lease.domain_slot_at = max(lease.domain_slot_at, self.domains_from)  # that run may have had no such clocks
 
     def give_slots(self, host: Host, lease: Lease, next_at: float, ip_next_at: float, domain_next_at: float) -> None:
         """Give a lease's slots back with their next times. An address target holds none."""
@@ -296,6 +312,20 @@ class Workbench(Timetable):
             domain = self.domain_of(host)
             if domain is not None:
                 domain.slots.give(domain_next_at)
+                self._call(domain, domain_next_at)
+
+    def _call(self, domain: Domain, at: float) -> None:
+        """A slot of a domain can be used from `at` on: its first waiting host that can do so has the next turn."""
+        at = max(at, domain.slots.ready_at(), self.now)
+        for _ in range(min(len(domain.waiting), CALLED)):
+            name = next(iter(domain.waiting))
+            del domain.waiting[name]
+            host = self.hosts.get(name)
+            if host is not None:
+                host.not_before = at
+                self.schedule(host)
+                if host.ready_at() <= at:
+                    return
 
     # --- forgetting ---
 
@@ -303,14 +333,12 @@ class Workbench(Timetable):
         """Note when an idle host may be forgotten."""
         if host.queued == 0 and host.leased == 0 and not host.is_leaving:
             host.is_leaving = True
-            self.serial += 1
-            heapq.heappush(self.leaving, (max(host.slots.latest(), host.row.rest_until), self.serial, host))
+            self.leave_later(max(host.slots.latest(), host.row.rest_until), host)
 
     def _may_go(self, address: Address) -> None:
         """Note when an address without hosts may be forgotten."""
         if address.members == 0 and address.slots.taken == 0:
-            self.serial += 1
-            heapq.heappush(self.leaving, (max(address.slots.latest(), address.rest_until), self.serial, address))
+            self.leave_later(address.quiet_at(), address)
 
     def forget_idle(self) -> None:
         """Drop what has no queue, no lease and no rest any more; only what is in the store (called between turns)."""
@@ -327,12 +355,22 @@ class Workbench(Timetable):
                     self.names[what.row.number] = None
                 else:
                     self._may_leave(what)
-            elif what.members == 0 and what.slots.taken == 0 and max(what.slots.latest(), what.rest_until) <= self.now:
+            elif isinstance(what, Address):
                 self._forget_address(what)
+            elif what.is_idle(self.now):
+                del self.domains[what.name]
+            else:
+                self.leave_later(max(what.slots.latest(), self.now + DOMAIN_LOOK_S), what)
 
     def _forget_address(self, address: Address) -> None:
-        if self.addresses.get(address.ip) is address:
-            del self.addresses[address.ip]
+        if address.members or address.slots.taken or self.addresses.get(address.ip) is not address:
+            return
+        if address.quiet_at() > self.now:
+            self._may_go(address)
+            return
+        del self.addresses[address.ip]
+        if address.row is not None:
+            self.save.append((Table.META, rows.address_key(address.ip), None))
 
     def _is_done(self, host: Host) -> bool:
         return not (host.queued or host.leased) and host.row.rest_until <= self.now and host.slots.latest() <= self.now
@@ -343,6 +381,8 @@ class Workbench(Timetable):
         host.scheduled_at, host.ranks = inf, [inf] * CLASSES
         if host.address is not None:
             self._leave_address(host.address)
+        if self.domains and (domain := self.domains.get(registrable_domain(host.name))) is not None:
+            domain.waiting.pop(host.name, None)
 
     def evict(self) -> None:
         """Make hosts cold where too many are hot: those that were met longest ago and have no lease (called between turns)."""
@@ -390,6 +430,6 @@ def _time(item: int) -> float:
 def renew(row: HostRow, now: float) -> None:
     """Make a stored row fit a clock that may have been set back since: nothing waits longer than its recorded length."""
     row.rest_until = min(row.rest_until, now + row.backoff_s)
-    row.failed_at = min(row.failed_at, now)
+    row.failed_at, row.rested_at = min(row.failed_at, now), min(row.rested_at, now + row.backoff_s)
     if row.address_until < inf:
         row.address_until = min(row.address_until, now + limits.ADDRESS_TTL_S_MAX)

@@ -84,6 +84,7 @@ class FrontierStage:
         self.core = Frontier(self.db, settings.policy, settings.bounds, scope, settings.order, bans, settings.channels)
         self.doors = Doors(settings.dir, source, inbox, settings.accept)
         self.looked_at = -inf  # when the folders of inbox.d and the ban files were last looked at
+        self.survey = status.Survey()
         self.waiting = trio.CancelScope()
         self.outgoing: deque[bytes] = deque()
         self.has_outgoing = trio.Event()
@@ -134,6 +135,7 @@ class FrontierStage:
     def _stop(self) -> None:
         self.log.flush()
         self.db.forget_outbox(self.log.durable)
+        self.survey = status.Survey()
         self._write_status()
         self.log.close()
         self.db.close()
@@ -198,7 +200,7 @@ class FrontierStage:
 
     def _status(self) -> dict[str, object]:
         now = self.clock.now()
-        return status.status(self.core.book, now) | {
+        return status.status(self.core.book, now, self.survey) | {
             "at": now,
             "run": self.run_number,
             "started_at": self.started_at,

@@ -80,6 +80,9 @@ class HostLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     delay_s: float | None = None  # of this host alone, set by the operator
     backoff_s: float | None = None
     failures_in_a_row: int = 0
+    troubles: int = 0  # step of the ladder of failed connections, timeouts and 5xx
+    complaints: int = 0  # step of the ladder of 429 and 503
+    address_rest_until: float | None = None  # three hosts of its address complained
     addresses: list[str] = []
     address_until: float | None = None
     typed: bool = False
@@ -293,6 +296,8 @@ class CrawlView:
         """Tell a host's clocks, its queue, its state, and what the operator set for it."""
         self.lengths.grow(row.number)
         queued, leased, given = self.lengths.of_host(row.number), self._leased_of[name], self._set_by_operator(name)
+        address_rests_until = self._rests_of_addresses.get(row.addresses[0], 0.0) if row.addresses else 0.0
+        ready_at = max(min(row.slots, default=0.0), row.rest_until, address_rests_until)
         own_delay_s = delay_s if given.delay_s is None else given.delay_s
         return HostLine(
             host=name,
@@ -302,13 +307,16 @@ class CrawlView:
             leased=leased,
             pages=row.pages,
             pages_max=given.pages,
-            next_at=(max(min(row.slots, default=0.0), row.rest_until) or None) if row.slots or not leased else None,
+            next_at=(ready_at or None) if row.slots or not leased else None,
             slots=sorted(row.slots),
             rest_until=row.rest_until or None,
             rest_s=row.rest_s,
             delay_s=given.delay_s,
             backoff_s=row.backoff_s or None,
             failures_in_a_row=row.streak,
+            troubles=row.troubles,
+            complaints=row.complaints,
+            address_rest_until=address_rests_until or None,
             addresses=row.addresses,
             address_until=row.address_until or None,
             typed=row.typed,
@@ -319,6 +327,12 @@ class CrawlView:
     def _leased_of(self) -> Counter[str]:
         """Count the leases of each host; there are no more than --room."""
         return Counter(rows.lease_of(value).host for _, value in self.each(Table.LEASES))
+
+    @cached_property
+    def _rests_of_addresses(self) -> dict[str, float]:
+        """Tell until when addresses rest that several hosts complained at; there are few."""
+        found = self.each(Table.META, rows.ADDRESS_PREFIX, rows.ADDRESS_END)
+        return {key[len(rows.ADDRESS_PREFIX) :].decode(): rows.address_row_of(row).rest_until for key, row in found}
 
     def _set_by_operator(self, name: str) -> HostSettings:
         raw = self.db.get(Table.META, PREFIX + b"host:" + name.encode())

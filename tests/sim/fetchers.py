@@ -30,6 +30,11 @@ class Exchange:
     fetcher: int
 
 
+def domain_of(name: str) -> str:
+    """A host's registrable domain."""
+    return name if name[0] == "1" else ".".join(name.split(".")[-2:])
+
+
 @dataclass
 class Fetchers:
     """All fetchers of a crawl. Times are real seconds; `offset` is what their clock and the frontier's is ahead."""
@@ -113,7 +118,7 @@ class Fetchers:
     def _exchange(self, target: records.Target, now: float, fetcher: int, base: dict[str, object]) -> None:
         name = target.url.split("/")[2]
         host = self.world.hosts.get(name)
-        took_s = host.latency_s if host is not None else 0.1
+        took_s = self.world.latency(host, now - self.began) if host is not None else 0.1
         self.tries[target.url] = self.tries.get(target.url, 0) + 1
         facts = self.world.answer(target, now - self.began, self.tries[target.url])
         if facts["verdict"] == "timeout":
@@ -132,6 +137,7 @@ class Fetchers:
         for name, slots, delay_s in (
             (exchange.host, policy.per_host, policy.delay_s),
             ("ip " + exchange.ip, policy.address_slots, policy.address_delay_s),
+            ("domain " + domain_of(exchange.host), policy.per_domain or 10**9, policy.delay_s),
         ):
             seen = self.exchanges.setdefault(name, [])
             taken = [e for e in seen if e.end + delay_s > exchange.start + EPSILON]

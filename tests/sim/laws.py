@@ -9,8 +9,10 @@ from crawltool.core import rows
 from crawltool.core.frontier import Frontier, Turn
 from crawltool.core.importance import worth_of
 from crawltool.core.lengths import Lengths
+from crawltool.core.politeness import Policy
 from crawltool.core.rows import Table
 from crawltool.core.urls import key, split
+from tests.sim.fetchers import domain_of
 from tests.sim.store import DictStore
 from tests.sim.world import World
 
@@ -47,6 +49,64 @@ class Rules:
         self.used.add(url.authority)
 
 
+class Rests:
+    """Who asked for a rest, and got it: no start before it is over, whatever happens; none is shortened (laws 5 and 8)."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.until: dict[str, float] = {}  # host, or "ip " and address -> asked for nothing before then
+        self.complaints: dict[str, dict[str, float]] = {}  # address -> host -> when
+        self.kept: dict[str, float] = {}  # the frontier's own times, on its clock
+        self.steps: dict[str, tuple[int, float]] = {}  # host -> step of its ladder before this turn, quiet since
+
+    def before(self, frontier: Frontier, outcomes: list[records.Outcome]) -> None:
+        """A turn begins: note where the ladders of those stand that complain in it."""
+        rows_ = {name: frontier.book.hosts[name].row for o in outcomes if (name := host_of(o.url)) in frontier.book.hosts}
+        self.steps = {name: (row.complaints, row.rested_at) for name, row in rows_.items()}
+
+    def tell(self, outcome: records.Outcome, ip: str | None, now: float) -> None:
+        """An answer 429 or 503 was committed; ip is None for one that came late."""
+        name, length_s = host_of(outcome.url), outcome.retry_after_s
+        if length_s:
+            self.until[name] = max(self.until.get(name, 0.0), now + length_s)
+        if ip is not None:
+            here = self.complaints.setdefault(ip, {})
+            here[name] = now
+            if sum(at >= now - limits.COMPLAINING_S for at in here.values()) >= limits.COMPLAINING_HOSTS:
+                until = now + (self.policy.backoff_s if length_s is None else length_s)
+                self.until["ip " + ip] = max(self.until.get("ip " + ip, 0.0), until)
+
+    def after(self, frontier: Frontier, told: list[records.Outcome], clock: float) -> None:
+        """The ladder of complaints: a step further for each, begun anew after half an hour of quiet."""
+        for name, times in Counter(host_of(o.url) for o in told).items():
+            row, (step, quiet_since) = frontier.book.hosts[name].row, self.steps[name]
+            if clock >= quiet_since + limits.FORGIVEN_S:
+                assert row.complaints <= times, f"never forgiven: {name} is at step {row.complaints}"
+            else:
+                assert row.complaints >= step, f"forgiven too early: {name} fell from step {step} to {row.complaints}"
+            if row.closed_for is None and row.complaints and all(o.retry_after_s is None for o in told if host_of(o.url) == name):
+                least_s = min(self.policy.backoff_s * 2.0 ** (row.complaints - 1), limits.BACKOFF_S_MAX)
+                assert row.rest_until >= clock + least_s - 1e-3, f"law 5: {name} rests too short at step {row.complaints}"
+
+    def check(self, target: records.Target, now: float) -> None:
+        """A target leaves."""
+        for name in (host_of(target.url), f"ip {target.address}"):
+            assert self.until.get(name, 0.0) <= now + 1e-6, f"law 5: {name} asked for a rest"
+
+    def check_kept(self, frontier: Frontier, clock: float) -> None:
+        """No rest is shortened, by a restart neither."""
+        told = {name: host.row.rest_until for name, host in frontier.book.hosts.items()}
+        told |= {f"ip {a.ip}": a.row.rest_until for a in frontier.book.addresses.values() if a.row is not None}
+        for name, until in told.items():
+            kept = self.kept.get(name, 0.0)
+            assert until >= kept or kept <= clock, f"law 8: the rest of {name} became shorter"
+        self.kept |= told
+
+
+def host_of(url: str) -> str:
+    return url.split("/")[2]
+
+
 def check_step(frontier: Frontier, turn: Turn) -> None:
     """Law 6 in numbers, law 5 in leases, and that the shell is called again when something is left to do."""
     book = frontier.book
@@ -73,6 +133,8 @@ def check_lease(frontier: Frontier, store: DictStore, target: records.Target) ->
     if lease.address is not None:
         assert sum(x.host == lease.host for x in mine) <= book.policy.per_host, f"law 5: {lease.host}"
         assert sum(x.address == lease.address for x in mine) <= book.policy.address_slots, f"law 5: {lease.address}"
+        domain, most = domain_of(lease.host), book.policy.per_domain
+        assert most is None or sum(domain_of(x.host) == domain for x in mine) <= most, f"law 5: {domain}"
 
 
 def check_store(store: DictStore) -> None:

@@ -13,7 +13,7 @@ from crawltool.core.book import Book, RobotsState
 from crawltool.core.frontier import Frontier
 from crawltool.core.hosts import Address, Host
 from crawltool.core.lengths import Lengths
-from crawltool.core.politeness import Slots
+from crawltool.core.politeness import Domain, Slots
 from crawltool.core.queue import HostQueue
 from crawltool.core.rows import Table
 from crawltool.core.settling import Settling
@@ -93,7 +93,7 @@ def a_void_lease_rests_nobody(patch: Patch) -> None:
 
 def retry_after_is_not_heard(patch: Patch) -> None:
     """Law 5."""
-    patch.setattr(politeness, "busy_rest", lambda *given: 0.1)
+    patch.setattr(politeness, "failure_rest", lambda *given: 0.1)
 
 
 def slots_are_forgotten_at_a_restart(patch: Patch) -> None:
@@ -167,6 +167,79 @@ def a_rest_can_be_shortened(patch: Patch) -> None:
         self.row.rest_until, self.row.backoff_s, self.dirty = until, length_s, True
 
     patch.setattr(Host, "rest_until", sets)
+
+
+def an_address_does_not_rest(patch: Patch) -> None:
+    """Law 5: three of its hosts complained."""
+    patch.setattr(Address, "ready_at", lambda self: self.slots.ready_at())
+
+
+def one_complaint_too_many_is_needed(patch: Patch) -> None:
+    """Law 5."""
+    complain = Address.complain
+
+    def fewer(self: Address, name: str, now: float, length_s: float) -> Any:
+        row = complain(self, name, now, length_s)
+        if len(row.complaints) >= 3:
+            del row.complaints[next(iter(row.complaints))]
+        return row
+
+    patch.setattr(Address, "complain", fewer)
+
+
+def the_rest_of_an_address_is_forgotten_at_a_restart(patch: Patch) -> None:
+    """Law 5."""
+    patch.setattr(hosting, "restore_addresses", lambda book, now: None)
+
+
+def the_rest_of_an_address_can_be_shortened(patch: Patch) -> None:
+    """Law 8."""
+    complain = Address.complain
+
+    def sets(self: Address, name: str, now: float, length_s: float) -> Any:
+        row = complain(self, name, now, length_s)
+        row.rest_until = now + length_s
+        return row
+
+    patch.setattr(Address, "complain", sets)
+
+
+def an_address_is_forgotten_with_its_rest(patch: Patch) -> None:
+    """Law 5."""
+    patch.setattr(Address, "quiet_at", lambda self: self.slots.latest())
+
+
+def complaints_are_never_forgiven(patch: Patch) -> None:
+    patch.setattr("crawltool.limits.FORGIVEN_S", 10**9)
+
+
+def complaints_are_forgiven_by_an_answer(patch: Patch) -> None:
+    """What was too fast a minute ago is too fast again."""
+    patch.setattr(hosting, "answered", lambda host: setattr(host.row, "complaints", 0))
+
+
+def the_clock_of_a_domain_is_not_asked(patch: Patch) -> None:
+    """Law 5."""
+    patch.setattr(hosting, "waits_for_domain", lambda book, host, now: (d := book.domain_of(host)) and not d.slots.free)
+
+
+def domains_are_free_at_a_restart(patch: Patch) -> None:
+    """Law 5."""
+    patch.setattr(Workbench, "domains_from", property(lambda self: 0.0, lambda self, at: None), raising=False)
+
+
+def leases_of_the_last_run_hold_no_domain(patch: Patch) -> None:
+    """Law 5."""
+    patch.setattr(Workbench, "hold_slots", lambda self, host, lease: lease.address and self.address(lease.address).slots.hold())
+
+
+def who_waits_for_a_domain_waits_for_ever(patch: Patch) -> None:
+    """Law 11: the host that is called has nothing to ask."""
+    patch.setattr(Domain, "turn", lambda self, host, now, delay_s: self.waiting.setdefault(host) or float("inf"))
+
+
+def domains_stay_in_memory(patch: Patch) -> None:
+    patch.setattr(Domain, "is_idle", lambda self, now: False)
 
 
 def rules_are_not_judged(patch: Patch) -> None:
@@ -283,6 +356,18 @@ MUTATIONS: list[Callable[[Patch], None]] = [
     a_late_answer_frees_the_host,
     a_late_answer_settles_nothing,
     a_rest_can_be_shortened,
+    an_address_does_not_rest,
+    one_complaint_too_many_is_needed,
+    the_rest_of_an_address_is_forgotten_at_a_restart,
+    the_rest_of_an_address_can_be_shortened,
+    an_address_is_forgotten_with_its_rest,
+    complaints_are_never_forgiven,
+    complaints_are_forgiven_by_an_answer,
+    the_clock_of_a_domain_is_not_asked,
+    domains_are_free_at_a_restart,
+    leases_of_the_last_run_hold_no_domain,
+    who_waits_for_a_domain_waits_for_ever,
+    domains_stay_in_memory,
     rules_are_not_judged,
     rules_never_grow_old,
     who_waits_for_rules_is_forgotten,
@@ -307,6 +392,6 @@ def test_the_simulator_notices(mutation: Callable[[Patch], None], monkeypatch: P
     for seed in range(SEEDS):
         try:
             SimCrawl(seed, Plan.of(seed)).run().check_end()
-        except (AssertionError, LookupError):  # a checker, or the core itself stumbles
+        except (AssertionError, LookupError, ArithmeticError):  # a checker, or the core itself stumbles
             return
     pytest.fail(f"{SEEDS} seeds without a complaint")

@@ -11,8 +11,14 @@ from dataclasses import dataclass, field
 from crawltool import records
 
 SURE = ("well", "busy_first", "flaky", "robots_moved", "robots_crossed", "half_down", "moving", "robots_once", "no_robots")
-UNSURE = ("down", "robots_503", "no_name", "robots_nowhere", "robots_loop", "robots_bad", "storm", "changing", "slow", "blocked")
+UNSURE = (
+    *("down", "robots_503", "no_name", "robots_nowhere", "robots_loop", "robots_bad", "storm", "changing", "slow", "blocked"),
+    *("crowd", "crowd", "crowd", "dying", "swinging"),
+)
 RULES_CHANGE_AT_S = 30.0  # after the start, on hosts of mood `changing`
+CROWD_IP = "10.0.2.1"  # all hosts of mood `crowd` are here, and it is too much for the machine
+CROWDED_S, CALM_S = 40.0, 60.0  # for so long it complains, then not
+DEAD_S, ALIVE_S = 20.0, 40.0  # hosts of mood `dying`
 
 
 @dataclass
@@ -43,15 +49,17 @@ class World:
     def make(cls, seed: int, *, sure: bool = False) -> World:
         rng = random.Random(seed)
         world = cls(seed)
-        count = rng.choice([1, 2, 5, 12])
+        count = rng.choice([1, 2, 5, 12, 12])
         for n in range(count):
-            name = f"h{n}.test" if rng.random() < 0.8 or not n else f"10.9.0.{n}"
+            name = f"h{n}.test" if rng.random() < 0.5 or not n else rng.choice([f"h{n}.d{n % 2}.test", f"10.9.0.{n}"])
             moods = ["well"] * 4 + list(SURE) + ([] if sure else [*UNSURE, "storm", "storm"])
             mood = rng.choice(moods) if n else "well"
             ips = [f"10.0.0.{rng.randrange(max(count // 2, 1))}", f"10.0.1.{n}"]
+            if mood == "crowd":
+                ips[0] = CROWD_IP
             if name[0] == "1":
                 ips = [name]
-                mood = "well" if mood in ("half_down", "moving", "no_name") else mood
+                mood = "well" if mood in ("half_down", "moving", "no_name", "crowd") else mood
             pages, delay = rng.choice([1, 3, 10, 40]), rng.choice([None, None, None, 3.0])
             world.hosts[name] = SimHost(name, ips, pages, mood, delay, rng.choice([0.01, 0.1, 2.0]))
         names = list(world.hosts)
@@ -118,6 +126,10 @@ class World:
             return [host.ips[int(age_s / 40) % 2]]
         return host.ips if host.mood == "half_down" else host.ips[:1]
 
+    def latency(self, host: SimHost, age_s: float) -> float:
+        """How long an exchange takes that begins now."""
+        return host.latency_s * (10 if host.mood == "swinging" and age_s % 60.0 < 30.0 else 1)
+
     def answer(self, target: records.Target, age_s: float, tries: int) -> dict[str, object]:
         """The fields of the outcome of an exchange that begins now; `tries` counts those of this URL, with this one."""
         host = self.hosts.get(target.url.split("/")[2])
@@ -125,6 +137,10 @@ class World:
             return {"verdict": "unreachable", "reason": "refused"}
         if host.mood == "blocked":
             return {"verdict": "blocked_address"}
+        if host.mood == "dying" and age_s % (DEAD_S + ALIVE_S) < DEAD_S:
+            return {"verdict": "unreachable", "reason": "refused"} if tries % 2 else {"verdict": "server_error", "status": 502}
+        if host.mood == "crowd" and target.address == CROWD_IP and age_s % (CROWDED_S + CALM_S) < CROWDED_S:
+            return {"verdict": "busy", "status": 503, "retry_after_s": 7.0 if (tries + len(target.url)) % 2 else None}
         if host.mood == "storm" and (tries + len(target.url)) % 3:
             return {"verdict": "busy", "status": 429, "retry_after_s": 4.0 if tries % 2 else None}
         if target.kind == "robots":

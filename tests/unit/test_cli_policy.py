@@ -81,6 +81,7 @@ def test_the_defaults_are_those_of_the_design(run: Run) -> None:
         "adaptive_max": 600,
         "per_host": 1,
         "per_ip": None,
+        "per_domain": None,
         "robots_ttl": 14_400,
         "backoff": 60,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawltool.core.hosts import FACTS_IGNORED, TRANSITIONS, Fact, Host, State, is_literal, restored_slots
+from crawltool.core.hosts import FACTS_IGNORED, TRANSITIONS, Address, Fact, Host, State, is_literal, restored_slots
 from crawltool.core.politeness import Slots
 from crawltool.core.rows import HostRow
 
@@ -60,3 +60,30 @@ def test_slots_that_leases_hold_are_not_free_after_a_restart() -> None:
 @pytest.mark.parametrize(("name", "literal"), [("127.0.0.1", True), ("[::1]", True), ("1.example", False), ("a.b.c.d", False)])
 def test_a_literal_address_needs_no_lookup(name: str, literal: bool) -> None:
     assert is_literal(name) is literal
+
+
+def test_an_address_rests_when_three_of_its_hosts_complain_within_ten_minutes() -> None:
+    subject = Address("192.0.2.1", Slots.all_free(2))
+    subject.complain("a", 0.0, 50.0)
+    subject.complain("a", 1.0, 50.0)
+    subject.complain("b", 2.0, 50.0)
+    assert subject.ready_at() == 0.0
+    subject.complain("c", 601.0, 70.0)
+    assert subject.ready_at() == 671.0
+    subject.complain("d", 610.0, 5.0)
+    assert subject.ready_at() == 671.0, "never shortened"
+
+
+def test_three_complaints_over_more_than_ten_minutes_are_no_storm() -> None:
+    subject = Address("192.0.2.1", Slots.all_free(2))
+    for name, at in (("a", 0.0), ("b", 300.0), ("c", 600.1), ("d", 1000.0)):
+        subject.complain(name, at, 50.0)
+    assert subject.ready_at() == 0.0
+
+
+def test_an_address_remembers_no_more_hosts_than_it_must() -> None:
+    subject = Address("192.0.2.1", Slots.all_free(2))
+    for n in range(1000):
+        row = subject.complain(f"h{n}", float(n), 1.0)
+    assert list(row.complaints) == ["h997", "h998", "h999"]
+    assert subject.quiet_at() == 999.0 + 600.0

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from crawltool.core.politeness import Policy, Slots, backoff, busy_rest, exchange_end, rest, robots_expiry
+from crawltool.core.politeness import Domain, Policy, Slots, backoff, exchange_end, failure_rest, rest, robots_expiry
 
 
 def test_a_rest_is_the_longest_of_delay_adaptive_part_and_crawl_delay() -> None:
@@ -37,10 +37,10 @@ def test_the_ladder_doubles_to_a_day_with_a_tenth_of_jitter() -> None:
 
 def test_retry_after_wins_over_the_ladder_and_is_capped_at_a_day() -> None:
     policy = Policy(backoff_s=60)
-    assert busy_rest(policy, 7.0, 3, 0.5) == 7
-    assert busy_rest(policy, 1e9, 1, 0.5) == 86_400
-    assert busy_rest(policy, -3.0, 1, 0.5) == 0
-    assert busy_rest(policy, None, 2, 0.0) == 120
+    assert failure_rest(policy, 7.0, 3, 0.5) == 7
+    assert failure_rest(policy, 1e9, 1, 0.5) == 86_400
+    assert failure_rest(policy, -3.0, 1, 0.5) == 0
+    assert failure_rest(policy, None, 2, 0.0) == 120
 
 
 def test_robots_freshness_lies_between_half_an_hour_and_the_ttl() -> None:
@@ -70,3 +70,29 @@ def test_an_address_has_two_slots_or_as_many_as_a_host() -> None:
     assert Policy(per_host=4, per_ip=1).address_slots == 1
     assert Policy(delay_s=1).address_delay_s == pytest.approx(0.2)
     assert Policy(delay_s=1, ip_delay_s=3).address_delay_s == 3
+
+
+def test_who_waits_for_a_domain_looks_again_one_delay_after_the_one_before() -> None:
+    domain = Domain("example.org", 2, 0.0)
+    domain.slots.take(), domain.slots.take()
+    assert [domain.turn(name, 10.0, 1.0) for name in "abcde"] == [11, 11, 12, 12, 13]
+    assert list(domain.waiting) == ["a", "b", "c", "d", "e"]
+    domain.turn("a", 11.0, 1.0)
+    assert next(iter(domain.waiting)) == "a", "who looks again keeps its place"
+
+
+def test_without_a_delay_a_busy_domain_is_not_asked_in_a_loop() -> None:
+    domain = Domain("example.org", 1, 0.0)
+    domain.slots.take()
+    assert domain.turn("a", 10.0, 0.0) > 10.0
+
+
+def test_a_domain_may_be_forgotten_when_a_new_one_would_be_the_same() -> None:
+    domain = Domain("example.org", 1, 5.0)
+    assert not domain.is_idle(4.0) and domain.is_idle(5.0)
+    domain.slots.take()
+    assert not domain.is_idle(6.0)
+    domain.slots.give(9.0)
+    assert not domain.is_idle(8.0) and domain.is_idle(9.0)
+    domain.turn("a", 9.0, 1.0)
+    assert not domain.is_idle(10.0)
