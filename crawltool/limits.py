@@ -52,6 +52,7 @@ REDIRECT_HOPS_MAX = 10
 
 RETRY_AFTER_S_MAX = 86_400
 BACKOFF_S_MAX = 86_400
+PACE_S_MAX = 3600.0  # the longest rest that a host of bad reputation gets for it alone
 FORGIVEN_S = 1800  # a host that was quiet so long after its last rest begins both ladders anew
 COMPLAINING_HOSTS = 3  # so many hosts of one address that say 429 or 503 …
 COMPLAINING_S = 600  # … within this time: the address rests, too

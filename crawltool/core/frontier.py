@@ -88,6 +88,7 @@ class Frontier:
         self.settling = Settling(self.book, self.lessons.hear)
         self.steering = Steering(self.book, self.admission, bans)
         self.book.delays, self.book.budgets = self.steering.delays, self.steering.budgets
+        self.book.reputations = self.steering.reputations
         self.release = Release(self.book, bounds, self.steering)
 
     @property

@@ -12,6 +12,7 @@ from crawltool import limits
 from crawltool.core import politeness, rows
 from crawltool.core.book import Book, RobotsState
 from crawltool.core.hosts import Fact, Host, State
+from crawltool.core.reputation import reputation
 from crawltool.core.rows import Entry, HostRow, Lease, RobotsRow, Table
 from crawltool.core.urls import split
 
@@ -22,11 +23,25 @@ CLOSING_PER_TURN = 5_000  # entries failed in one turn when a host is closed
 def give_slots(book: Book, lease: Lease, end: float, rest_s: float) -> Host:
     """Give a lease's slots back after an exchange that ended at `end`; the result is its host, which rests so long."""
     host, policy = book.host(lease.host), book.policy
+    rest_s = paced(book, host, rest_s)
     book.give_slots(host, lease, end + rest_s, end + policy.address_delay_s, end + policy.delay_s)
     if lease.entry.kind != "address":
         others_s = max(host.slots.latest() - book.now, 0.0) if policy.per_host > 1 else 0.0
         host.row.rest_s = max(rest_s, others_s)
     return host
+
+
+def paced(book: Book, host: Host, rest_s: float) -> float:
+    """Lengthen a rest by the host's reputation: one of 0.1 is asked at a tenth of the pace.
+
+    The operator's number goes before the formula; a host he typed keeps its pace.
+    """
+    factor = book.reputations.get(host.name)
+    if factor is None:
+        if host.row.typed:
+            return rest_s
+        factor = reputation(host.row.conduct)
+    return max(rest_s, min(rest_s / factor, limits.PACE_S_MAX))
 
 
 def give_slots_unasked(book: Book, lease: Lease) -> Host:
@@ -38,9 +53,8 @@ def give_slots_unasked(book: Book, lease: Lease) -> Host:
 
 def give_slots_rested(book: Book, lease: Lease, now: float) -> Host:
     """Give the slots of a lease back whose exchange nobody tells of: it may end just now."""
-    return give_slots(
-        book, lease, now, max(lease.rest_s, book.policy.delay_s)
-    )  # the lease may be of a run with a shorter --delay
+    rest_s = max(lease.rest_s, book.policy.delay_s)  # the lease may be of a run with a shorter --delay
+    return give_slots(book, lease, now, rest_s)
 
 
 def waits_for_domain(book: Book, host: Host, now: float) -> bool:

@@ -87,6 +87,8 @@ class Settling:
         end = politeness.exchange_end(outcome.fetched_at, outcome.elapsed_s, lease.released_at, now)
         rest_s = politeness.rest(book.policy, outcome.elapsed_s or 0.0, hosting.crawl_delay(book, lease.entry.url))
         host = hosting.give_slots(book, lease, end, rest_s)
+        failed = outcome.status is None or outcome.verdict in ("busy", "server_error")
+        host.row.conduct.exchange(outcome.elapsed_s or 0.0, host.row.rest_s, failed=failed)
         if outcome.status is not None:
             host.row.answers_at = authority_of(lease.entry.url)
         elif outcome.verdict in ("unreachable", "timeout"):

@@ -75,6 +75,7 @@ class Workbench(Timetable):
         self.fresh_turnstile = Turnstile()
         self.delays: dict[str, float] = {}  # host -> seconds it rests at least, by the operator (core/steering)
         self.budgets: dict[str, int] = {}  # host -> pages at most, by the operator
+        self.reputations: dict[str, float] = {}  # host -> factor of its pace, by the operator
         self.closing: dict[str, Host] = {}  # closed hosts whose queue is not failed yet
         self.closed: dict[str, str] = {}  # hosts closed in this run, and why
         self.touched: dict[str, Host] = {}  # hosts with queues or rows changed in this turn
