@@ -137,6 +137,7 @@ class FrontierStage:
         self.db.forget_outbox(self.log.durable)
         self.survey = status.Survey()
         self._write_status()
+        self._keep_stats()
         self.log.close()
         self.db.close()
         self.doors.inputs.close()
@@ -191,8 +192,11 @@ class FrontierStage:
             now = self.clock.now()
             if now >= next_stats:
                 next_stats = now + STATS_EVERY_S
-                self._keep(self._status() | {"discovery": self.core.lessons.discovery.line()})
+                self._keep_stats()
             await trio.sleep(STATUS_EVERY_S)
+
+    def _keep_stats(self) -> None:
+        self._keep(self._status() | {"discovery": self.core.lessons.discovery.line()})
 
     def _keep(self, row: dict[str, object]) -> None:
         with atomic.disk(self.settings.dir), (self.settings.dir / "stats.jsonl").open("ab") as file:
