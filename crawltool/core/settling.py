@@ -287,19 +287,8 @@ def found_in(outcome: records.Outcome, entry: Entry) -> list[Entry]:
     """Give what an outcome found: its redirect (hops + 1, the same depth) and the links that policy follows."""
     found = []
     if outcome.redirect and outcome.verdict == "redirect":
-        hops = entry.hops + 1
-        found.append(
-            Entry(
-                outcome.redirect,
-                entry.kind,
-                entry.depth,
-                hops,
-                seed=entry.seed,
-                priority=entry.priority,
-                via=entry.url,
-                tags=entry.tags,
-            )
-        )
+        same = (entry.priority, entry.seed)
+        found.append(Entry(outcome.redirect, entry.kind, entry.depth, entry.hops + 1, entry.url, 0.0, *same, tags=entry.tags))
     depth, via = entry.depth + 1, entry.url
     for link in outcome.links:
         if link.follow:
