@@ -128,7 +128,8 @@ class World:
 
     def latency(self, host: SimHost, age_s: float) -> float:
         """How long an exchange takes that begins now."""
-        return host.latency_s * (10 if host.mood == "swinging" and age_s % 60.0 < 30.0 else 1)
+        is_slow = host.mood == "swinging" and age_s % 60.0 < 30.0
+        return min(host.latency_s * 10, 9.0) if is_slow else host.latency_s  # fetchers wait for 10 s at most
 
     def answer(self, target: records.Target, age_s: float, tries: int) -> dict[str, object]:
         """The fields of the outcome of an exchange that begins now; `tries` counts those of this URL, with this one."""
