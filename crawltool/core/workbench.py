@@ -318,6 +318,8 @@ class Workbench(Timetable):
     def _call(self, domain: Domain, at: float) -> None:
         """A slot of a domain can be used from `at` on: its first waiting host that can do so has the next turn."""
         at = max(at, domain.slots.ready_at(), self.now)
+        if at == inf:  # slots became fewer than the leases that are out: one that comes back later calls
+            return
         for _ in range(min(len(domain.waiting), CALLED)):
             name = next(iter(domain.waiting))
             del domain.waiting[name]
