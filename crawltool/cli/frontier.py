@@ -41,6 +41,36 @@ quiet after the last rest begins that ladder anew. Failed connections, timeouts 
 which an answer ends. When three hosts of one address answer 429 or 503 within ten minutes, the address rests too. All this is
 kept in frontier.db, and crawltool why shows it.
 
+Hosts are asked in turn, and of what is ready the classes of priority take turns: of 1,000 targets 720 urgent (10 points and
+more), 150 high (1 and more), 100 normal, 30 low (under -1); the shares of classes with nothing ready go to the others. Within a
+class what was found first goes first, and each point counts as an hour. Points come from --prefer, from a filter
+(links[].priority), from a sitemap (its priority, and its lastmod beside the newest one there) and from a channel's trust.
+
+--order opic fetches first what the crawl itself finds important. Each page hands what it has received, and a loan that shrinks
+as the crawl grows, in equal parts to the pages it links to, less 15 %; a queued URL moves forward whenever what it holds has
+doubled (Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation, 2003). Links to itself and repeated links
+bring a page nothing, and a site that links only to itself keeps little. On power-law graphs of 100,000 pages the estimate
+agrees with PageRank (Spearman 0.93 to 0.96 after one fetch of each page), and the first 2 % fetched hold 66 to 76 % of the top
+1 %, breadth first 30 to 43 %. --order inlinks counts the pages that link to a URL: simpler, easier to cheat, 51 to 67 %. Both
+cost one more row a URL and a look-up a link.
+
+A URL that a limit keeps out is refused with the limit's name and kept: a raised limit, or a shorter path, queues it again.
+--domain-budget auto lets a registrable domain bring in 1,000 URLs, and 500 more for each other domain that links there. A
+sitemap may list URLs of its own host, and of the host whose robots.txt names it; the more of what a host's sitemaps listed is
+gone, the later the rest goes.
+
+A host that was found, not typed, is asked at the pace of its reputation: good = 1 - (duplicates + soft 404s + traps + errors /
+2) / (pages + 10), reputation = good ** 1.5, never under 0.001, and its rest is divided by it. Of 1,000 pages 30 % duplicates
+leave 0.59, half leave 0.36, 90 % leave 0.036; counts are halved at 8,192 pages. crawltool control reputation sets it by
+hand. A host's crawl budget is the lesser of capacity (slots x 3,600 / (latency + rest) x (1 - share of failures) squared, pages
+an hour) and demand (what is queued or its fair share, whichever is less, times reputation): crawltool why and dump print both.
+
+Every ten seconds stats.jsonl tells how many new URLs a page gave lately, over all and for the busiest hosts, and which share
+of pages were copies. Where the pages of a directory find new URLs in it without an end, and are mostly copies, link nearly
+nowhere back, repeat directories or query keys, or grow longer, it is said once, with host and pattern, such as calendar.test
+/day/*. Nothing is blocked: --exclude does that. A chain of more than 1,500 pages that are linked by 'next' alone looks the
+same. Two thousand hosts are watched at a time.
+
 Channels, not claims, give trust. DIR/inbox is the operator's: its seeds count as typed, and crawltool-control(1) steers through
 it. Each folder DIR/inbox.d/NAME is a spool of somebody else's candidates, found while the frontier runs: it has a quota of URLs
 and a trust, what its lines claim as priority counts within its class only, and its seeds are not typed. The input brings what

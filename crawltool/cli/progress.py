@@ -44,6 +44,7 @@ class Status(msgspec.Struct):
     hosts_resting: dict[str, float] = {}
     addresses_resting: dict[str, float] = {}  # several hosts there answered 429 or 503
     limit: str | None = None  # the crawl-wide limit that was reached
+    held_back: dict[str, int] = {}  # queued, where a limit of their host is reached
     said: list[str] = []  # what the frontier wants known, the last few
     control: dict[str, Any] = {}  # what the operator set while it runs
     expected_s: float = 0.0
@@ -179,6 +180,7 @@ def details(status: Status) -> list[str]:
     said += [f"host {name} was given up: {why}" for name, why in list(status.hosts_closed.items())[:LISTED]]
     said += [f"host {name} rests for {spoken_duration(s)} yet" for name, s in list(status.hosts_resting.items())[:LISTED]]
     said += [f"address {ip} rests for {spoken_duration(s)} yet" for ip, s in list(status.addresses_resting.items())[:LISTED]]
+    said += [f"{count:,} URLs wait at hosts that had all their pages (--max-pages-host)" for count in status.held_back.values()]
     said += [f"stopped by --{status.limit.replace('_', '-')}; what it holds back stays queued"] if status.limit else []
     return said + status.said
 

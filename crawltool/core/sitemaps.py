@@ -34,6 +34,8 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _ROOTS = {"urlset": "sitemap", "sitemapindex": "sitemap_index", "rss": "feed", "rdf": "feed", "feed": "feed"}
 _ITEMS = {"sitemap": ("url",), "sitemap_index": ("sitemap",), "feed": ("item", "entry")}
 _DATES = ("lastmod", "updated", "pubdate", "date", "published", "modified")  # the first that is there counts
+FRESHNESS_POINTS = 0.4
+FRESHNESS_HALF_DAYS = 30
 _FIELDS = frozenset({"loc", "priority", "link", "guid", *_DATES})
 
 
@@ -130,6 +132,7 @@ def _resolve(listing: Listing, sheet: Sheet, made: Reading) -> None:
     page = made.page
     own = urls.split(sheet.url)
     base = urls.Base(own) if own else None
+    newest = max((entry.lastmod for entry in listing.entries if entry.lastmod), default="")
     for entry in listing.entries:
         href = base.href(entry.url) if base else None
         if href is None or href in found:
@@ -139,11 +142,28 @@ def _resolve(listing: Listing, sheet: Sheet, made: Reading) -> None:
             continue
         # 0.5 is what sitemaps.org gives a URL without a priority: it must mean the same as none.
         priority = 0.0 if entry.priority is None else round(entry.priority - 0.5, 3)
+        if entry.lastmod:
+            priority = round(priority + freshness(entry.lastmod, newest), 3)
         found[href] = Link(url=href, kind=kind, priority=priority, follow=not nofollow)
         if entry.lastmod:
             made.lastmods[href] = entry.lastmod
     made.links = list(found.values())
     page.links_found = len(found) + page.links_cut
+
+
+def freshness(lastmod: str, newest: str) -> float:
+    """Give points for a date beside the newest of its sitemap: 0 for that one, down to -FRESHNESS_POINTS for old ones.
+
+    Both as w3c_date() gives them. A sitemap with one date for all says nothing.
+    """
+    days = _day(newest) - _day(lastmod)
+    return -FRESHNESS_POINTS * (1.0 - float(0.5 ** (days / FRESHNESS_HALF_DAYS)))
+
+
+def _day(written: str) -> int:
+    """Count days; a year or month alone is its first day."""
+    year, month, day = (int(part) for part in f"{written[:10]}-01-01".split("-")[:3])
+    return datetime(year, month, day, tzinfo=UTC).toordinal()
 
 
 class _Reader:

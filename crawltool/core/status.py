@@ -35,10 +35,11 @@ class Survey:
 
 def survey(book: Book, now: float) -> dict[str, object]:
     """Look at all hosts. `expected_s` is how long the queue takes at their present rests."""
-    ready = waiting = 0
+    ready = waiting = held_back = 0
     expected_s = 0.0
     slowest = ""
     for host in book.hosts.values():
+        held_back += host.queued if host.full else 0
         if host.queued and host.state is not State.CLOSED:
             at = host.ready_at()
             ready += at <= now
@@ -52,6 +53,7 @@ def survey(book: Book, now: float) -> dict[str, object]:
         "hosts_waiting": waiting,
         "expected_s": round(expected_s, 1),
         "slowest_host": slowest,
+        "held_back": {"max_pages_host": held_back} if held_back else {},  # queued, at hosts that had all their pages
         "hosts_resting": resting_hosts(book, now),
         "addresses_resting": resting_addresses(book, now),
     }

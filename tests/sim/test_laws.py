@@ -15,7 +15,7 @@ from crawltool.core.politeness import Policy
 from tests.sim.crawl import Plan, SimCrawl
 
 SEED = os.environ.get("SEED")
-SEEDS = [int(SEED)] if SEED else list(range(int(os.environ.get("SEEDS", "100"))))
+SEEDS = [int(SEED)] if SEED else list(range(int(os.environ.get("SEEDS", "300"))))
 FEW = SEEDS[:20]
 CALM = Plan(Policy(backoff_s=0.5, lease_s=30.0), sure=True)
 

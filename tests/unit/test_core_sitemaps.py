@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from crawltool import limits
 from crawltool.core import content, sitemaps
 from crawltool.core.reading import Reading
+from crawltool.core.sitemaps import FRESHNESS_POINTS, freshness
 from tests.paths import shared_data
 
 URL = "http://site.test/sitemap.xml"
@@ -189,3 +190,10 @@ def test_the_cases_of_another_parser_give_the_same_counts() -> None:
 def test_no_text_raises(text: str, root: str) -> None:
     read(root + text)
     read(root + "<url><item><loc><link>" + text)
+
+
+def test_what_changed_lately_goes_before_what_is_old_and_one_date_says_nothing() -> None:
+    new, month, old = "2026-06-30T00:00:00Z", "2026-05-31T00:00:00Z", "2010-01-01T00:00:00Z"
+    assert freshness(new, new) == 0.0
+    assert freshness(month, new) == pytest.approx(-FRESHNESS_POINTS / 2)
+    assert -FRESHNESS_POINTS <= freshness(old, new) < freshness(month, new)
