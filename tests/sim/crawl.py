@@ -247,8 +247,10 @@ class SimCrawl:
         laws.check_nothing_lost(self.store, self.world, self.seeds)
         self._check_limits()
         if self.plan.bounds == NO_BOUNDS:
-            lost = self.world.reachable() - set(self.fetchers.fetched)
-            assert not lost, f"not fetched: {sorted(lost)[:5]}, {self.frontier.book.ledger}"
+            missing = self.world.reachable() - set(self.fetchers.fetched)
+            # A URL whose leases ran out six times is given up (law 8), and what only it leads to is not found.
+            given_up = "lost" in self.frontier.book.ledger.failed
+            assert not missing or given_up, f"not fetched: {sorted(missing)[:5]}, {self.frontier.book.ledger}"
             self._check_memory()
 
     def _check_limits(self) -> None:
