@@ -141,10 +141,10 @@ class Book(Workbench):
     def accept(self, key: bytes, entry: Entry, name: str, bonus_s: float = 0.0) -> None:
         """Take a new URL of a host into the crawl: it is queued, `bonus_s` earlier in rank. The host need not be hot for it."""
         host = None
-        number = self.cold.get(name)
+        number = self.room.cold.get(name)
         if number is None:
             host = self.hosts.get(name) or (self.host(name) if len(self.hosts) < self.hot_most else self._unless_cold(name))
-            number = host.row.number if host is not None else self.cold[name]
+            number = host.row.number if host is not None else self.room.cold[name]
         place, rank = (rows.NORMAL, entry.first_seen_at) if entry.priority == 0.0 else self.rank(entry)
         self.serial += 1
         queue_key = rows.queue_key(number, place, rank - bonus_s, self.serial)
@@ -157,7 +157,7 @@ class Book(Workbench):
             return
         self.save.append((Table.QUEUE, queue_key, rows.pack_entry(entry)))
         if self.lengths.add(number, place, 1) == 1:
-            self.wait_in_class(number, place, rank)
+            self.room.wait_in_class(number, place, rank)
 
     def _unless_cold(self, name: str) -> Host | None:
         """Take a host in that is not in memory: cold, unless what it gets must fail at once."""
@@ -167,13 +167,13 @@ class Book(Workbench):
             self.put(Table.HOSTS, name.encode(), rows.pack(row))
         elif row.state == State.CLOSED and row.closed_run == self.run:
             return self.remember(name, row, 0)
-        self.name_host(row.number, name)
-        self.cold[name] = row.number
+        self.room.name(row.number, name)
+        self.room.cold[name] = row.number
         return None
 
     def queued_of(self, name: str) -> int:
         """Count what is queued for a host, wherever it is; 0 for one that is not in memory."""
-        number = self.cold.get(name)
+        number = self.room.cold.get(name)
         if number is not None:
             return self.lengths.of_host(number)
         host = self.hosts.get(name)
@@ -218,7 +218,7 @@ class Book(Workbench):
             self.closing[host.name] = host
         elif host.state is State.NEW:
             if host.wants_address and is_only:
-                self.wait_in_class(host.row.number, place, rows.rank_of(queue_key))
+                self.room.wait_in_class(host.row.number, place, rows.rank_of(queue_key))
             self.resolve_at(host, host.row.rest_until)
         self.schedule(host)
 

@@ -154,9 +154,9 @@ class Frontier:
                 if host.state is State.RESOLVING and name not in asking:
                     host.meet(Fact.NOT_RESOLVED)
             elif queued:
-                book.name_host(row.number, name)
-                book.cold[name] = row.number
-                book.wait_cold(row.number, min(row.rest_until, now + row.backoff_s))
+                book.room.name(row.number, name)
+                book.room.cold[name] = row.number
+                book.room.wait(row.number, min(row.rest_until, now + row.backoff_s), now)
 
     def _load_waiting(self, now: float) -> None:
         """Hold what waits for another try: no longer than it was meant to, whatever the clock says now."""
@@ -291,7 +291,7 @@ class Frontier:
         if self.release.limit is not None or self.steering.paused:
             return inf
         waiting_at = book.waiting[0][0] if book.waiting else inf
-        fresh_at = book.next_fresh_at() if book.may_wake() else inf
+        fresh_at = book.room.next_at(book.now) if book.may_wake() else inf
         return min(book.next_at(), fresh_at, waiting_at)
 
     def _wakeup(self, next_at: float, now: float, room_left: int) -> float:

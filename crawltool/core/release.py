@@ -72,9 +72,10 @@ class Release:
         book = self.book
         most = max(room // 2, 1)
         while len(out) < min(room, most) and self.judged < JUDGED_PER_TURN and book.may_wake():
-            host = book.pick_fresh()
-            if host is None:
+            name = book.room.next(now)
+            if name is None:
                 return
+            host = book.host(name)
             self.judged += 1
             if host.state is not State.NEW or host.row.rest_until > now:
                 continue  # it was cold, and has an address or a rest

@@ -1,15 +1,13 @@
 """Which hosts are in memory, and in which form?
 
-A host in use is an object with its clocks and the heads of its queues (hot). One that only has a queue is a number in a
-heap and a name (cold): it is woken when its turn comes, so a million waiting hosts take little. A host without queue, lease
-and rest is in the store only. A host without a valid address is asked for one first; these stand here by class and rank.
-The base of core/book, which keeps the URLs.
+A host in use is an object with its clocks and the heads of its queues (hot). One that only has a queue is a number in
+core/waitingroom (cold) until its turn comes. A host without queue, lease and rest is in the store only. The base of core/book,
+which keeps the URLs.
 """
 
 from __future__ import annotations
 
 import heapq
-from array import array
 from math import inf
 from typing import Protocol
 
@@ -21,7 +19,7 @@ from crawltool.core.politeness import TURN_S_MIN, Domain, Policy
 from crawltool.core.rows import CLASSES, HostRow, Lease, Save, Table
 from crawltool.core.scope import registrable_domain
 from crawltool.core.timetable import Timetable
-from crawltool.core.turnstile import Turnstile
+from crawltool.core.waitingroom import WaitingRoom
 
 CLOSED_NAMED = 1000  # closed hosts of this run that can be named
 HOT = 20_000  # hosts held as objects; those with a lease count, but stay
@@ -30,9 +28,6 @@ SOON_S = 1.0
 CALLED = 8  # waiting hosts of a domain that are called when a slot comes back, at most
 DOMAIN_LOOK_S = 60.0  # a domain in use is looked at so often whether it may be forgotten
 BUSY_ADDRESS_S = 1.0  # a host that was made cold looks again after that, where all slots of its address are taken
-
-_LOW = (1 << 32) - 1
-_ZERO = 1 << 60  # ranks are signed
 
 
 class Port(Protocol):
@@ -61,18 +56,12 @@ class Workbench(Timetable):
         self.scan_queue = self._scan_queue
         self.hot_most = HOT
         self.hosts: dict[str, Host] = {}  # hot
-        self.cold: dict[str, int] = {}  # name -> number of the hosts that have a queue and are not hot
-        self.names: list[str | None] = []  # by number: hot and cold
         self.lengths = Lengths()
+        self.room = WaitingRoom(self.hosts, self.lengths)
         self.met: dict[str, HostRow] = {}  # hosts that this turn made, and left cold
         self.save: Save = []  # what this turn must save
         self.pushed: dict[int, list[tuple[bytes, bytes | None]]] = {}  # what this turn did to queues, by number, as far as
         self.pushed_to = 0  # this place in `save`: few hosts that get something in a turn are also woken in it
-        # Those that wait for their turn to ask for an address: (rank in microseconds, number) as one integer.
-        self.fresh: tuple[list[int], ...] = ([], [], [], [])
-        self.resting: list[int] = []  # those that may not yet, by time
-        self.due = array("d")  # when they may, by number
-        self.fresh_turnstile = Turnstile()
         self.delays: dict[str, float] = {}  # host -> seconds it rests at least, by the operator (core/steering)
         self.budgets: dict[str, int] = {}  # host -> pages at most, by the operator
         self.reputations: dict[str, float] = {}  # host -> factor of its pace, by the operator
@@ -111,25 +100,15 @@ class Workbench(Timetable):
 
     def is_host_known(self, name: str) -> bool:
         """Tell whether this crawl ever had to do with a host."""
-        return name in self.hosts or name in self.cold or self.stored(name) is not None
-
-    def name_host(self, number: int, name: str | None) -> None:
-        """Note under which number a host in memory is queued."""
-        names = self.names
-        if number >= len(names):
-            missing = number + 1 - len(names)
-            names.extend([None] * missing)
-            self.due.frombytes(bytes(missing * self.due.itemsize))
-            self.lengths.grow(number)
-        names[number] = name
+        return name in self.hosts or name in self.room.cold or self.stored(name) is not None
 
     def remember(self, name: str, row: HostRow, taken: int) -> Host:
         """Hold a host as an object, as far as its row still holds; `taken` of its slots are taken by leases that run."""
         was = (*row.slots, row.rest_until)
         renew(row, self.now)
         number = row.number
-        self.name_host(number, name)
-        self.cold.pop(name, None)
+        self.room.name(number, name)
+        self.room.cold.pop(name, None)
         lengths = self.lengths.counts[number * CLASSES : (number + 1) * CLASSES]
         host = Host(name, row, restored_slots(row, self.policy.per_host, taken, self.now), lengths)
         self.hosts[name] = host
@@ -181,79 +160,13 @@ class Workbench(Timetable):
         """Let a host without an address ask for one at `at`."""
         if not host.wants_address:
             host.wants_address = True
-            self.wait_cold(host.row.number, at)
-
-    def wait_cold(self, number: int, at: float) -> None:
-        """Let a host wait until `at`, then for its turn among those that ask for an address."""
-        if at > self.now:
-            self._rest_cold(number, at)
-            return
-        line = number * CLASSES
-        for place in range(CLASSES):
-            if self.lengths.counts[line + place]:
-                heapq.heappush(self.fresh[place], _item(at, number))
-
-    def _rest_cold(self, number: int, until: float) -> None:
-        """Let a host wait for a time; what stands of it among the fresh ones, or for an earlier time, is void."""
-        if self.due[number] != until:
-            self.due[number] = until
-            heapq.heappush(self.resting, _item(until, number))
-
-    def wait_in_class(self, number: int, place: int, rank: float) -> None:
-        """Let a host wait for its turn in one class more."""
-        heapq.heappush(self.fresh[place], _item(rank, number))
-
-    def pick_fresh(self) -> Host | None:
-        """Give the host that may ask for its address now; it stays first until its state changes."""
-        self._wake_resting()
-        present = [place for place in range(CLASSES) if self._first_fresh(place) is not None]
-        if not present:
-            return None
-        name = self._first_fresh(self.fresh_turnstile.next(present))
-        assert name is not None
-        return self.host(name)
-
-    def _wake_resting(self) -> None:
-        resting = self.resting
-        while resting and _time(resting[0]) <= self.now:
-            item = heapq.heappop(resting)
-            if self.due[item & _LOW] <= self.now:
-                self.wait_cold(item & _LOW, _time(item) if _time(item) <= self.now else self.now)
-
-    def _first_fresh(self, place: int) -> str | None:
-        """Give the name of the first host of a class that still wants an address; others are struck out."""
-        heap = self.fresh[place]
-        while heap:
-            number = heap[0] & _LOW
-            name = self.names[number]
-            if name is not None and self.lengths.counts[number * CLASSES + place] and self.due[number] <= self.now:
-                host = self.hosts.get(name)
-                if host is None or (host.state is State.NEW and host.row.rest_until <= self.now):
-                    return name
-                if host.state is State.NEW:
-                    self._rest_cold(number, host.row.rest_until)
-            heapq.heappop(heap)
-        return None
+            self.room.wait(host.row.number, at, self.now)
 
     def may_wake(self) -> bool:
         """Tell whether one more host may become hot: where enough are, and one of them is ready soon, only an urgent one."""
         if len(self.hosts) < self.hot_most or self.next_at() > self.now + SOON_S:
             return True
-        return any(self._first_fresh(place) is not None for place in range(rows.NORMAL))
-
-    def next_fresh_at(self) -> float:
-        """Tell when a host may ask for its address next."""
-        if any(self._first_fresh(place) is not None for place in range(CLASSES)):
-            return self.now
-        while self.resting:
-            number = self.resting[0] & _LOW
-            name = self.names[number]
-            host = self.hosts.get(name or "")
-            if name is not None and self.lengths.of_host(number) and (host is None or host.state is State.NEW):
-                return max(_time(self.resting[0]), self.due[number])
-            heapq.heappop(self.resting)
-            self.due[number] = 0.0
-        return inf
+        return self.room.has_urgent(self.now)
 
     # --- addresses ---
 
@@ -355,7 +268,7 @@ class Workbench(Timetable):
                     self.touch(what)  # finish() saves it and lets it leave
                 elif self._is_done(what):
                     self._drop(what)
-                    self.names[what.row.number] = None
+                    self.room.name(what.row.number, None)
                 else:
                     self._may_leave(what)
             elif isinstance(what, Address):
@@ -399,9 +312,9 @@ class Workbench(Timetable):
                 continue
             at = self._comes_back_at(host)
             self._drop(host)
-            self.cold[name] = host.row.number
+            self.room.cold[name] = host.row.number
             if not host.full:  # a full one waits for the next run, or for a higher limit
-                self.wait_cold(host.row.number, at)
+                self.room.wait(host.row.number, at, self.now)
 
     def _comes_back_at(self, host: Host) -> float:
         """Guess when a host's turn may come: behind those that are ready at its address."""
@@ -416,18 +329,6 @@ class Workbench(Timetable):
         """Remember a closed host's name for people."""
         if len(self.closed) < CLOSED_NAMED:
             self.closed[host.name] = host.row.closed_for or ""
-
-
-def _item(at: float, number: int) -> int:
-    """Pack a time or rank, in whole microseconds and never earlier, with a host number: tuples take thrice as much."""
-    micros = int(at * 1e6)
-    while micros / 1e6 < at:
-        micros += 1
-    return (micros + _ZERO) << 32 | number
-
-
-def _time(item: int) -> float:
-    return ((item >> 32) - _ZERO) / 1e6
 
 
 def renew(row: HostRow, now: float) -> None:

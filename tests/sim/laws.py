@@ -121,7 +121,7 @@ def check_step(frontier: Frontier, turn: Turn) -> None:
     if turn.idle:
         assert not book.leases and not book.closing
         held_back = sum(host.queued for host in book.hosts.values() if host.full)
-        held_back += sum(book.lengths.of_host(number) for number in book.cold.values())  # none of them waits: they are full
+        held_back += sum(book.lengths.of_host(number) for number in book.room.cold.values())  # none of them waits: they are full
         assert frontier.release.limit or book.ledger.queued == held_back, f"law 11: idle with a queue: {book.ledger}"
 
 

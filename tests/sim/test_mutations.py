@@ -17,6 +17,7 @@ from crawltool.core.politeness import Domain, Slots
 from crawltool.core.queue import HostQueue
 from crawltool.core.rows import Table
 from crawltool.core.settling import Settling
+from crawltool.core.waitingroom import WaitingRoom
 from crawltool.core.workbench import Workbench
 from tests.sim import crawl
 from tests.sim.crawl import Plan, SimCrawl
@@ -311,7 +312,7 @@ def an_entry_comes_back_below_the_bound(patch: Patch) -> None:
 
 def a_host_that_is_made_cold_is_forgotten(patch: Patch) -> None:
     """Law 11: its queue is never looked at again."""
-    patch.setattr(Workbench, "wait_cold", lambda self, number, at: None)
+    patch.setattr(WaitingRoom, "wait", lambda self, number, at, now: None)
 
 
 def what_a_turn_gave_a_cold_host_is_not_seen(patch: Patch) -> None:
