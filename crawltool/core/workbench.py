@@ -213,7 +213,7 @@ class Workbench(Timetable):
                 lease.domain_slot_at = max(lease.domain_slot_at, self.domains_from)  # that run may have had no such clocks
 
     def give_slots(self, host: Host, lease: Lease, next_at: float, ip_next_at: float, domain_next_at: float) -> None:
-        """Give a lease's slots back with their next times. An address target holds none."""
+        """Give a lease's slots back with their next times; the caller schedules the host. An address target holds none."""
         host.leased -= 1
         host.full = False  # a page that got no status gives its place back; release looks again
         self.touch(host)
@@ -221,7 +221,8 @@ class Workbench(Timetable):
             host.slots.give(next_at)
             address = self.address(lease.address)
             address.slots.give(ip_next_at)
-            self.schedule_address(address)
+            if address is not host.address:  # else it is scheduled with its host
+                self.schedule_address(address)
             self._may_go(address)
             domain = self.domain_of(host)
             if domain is not None:
