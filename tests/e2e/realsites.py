@@ -176,6 +176,8 @@ def report(crawl: Crawl, found: Comparison) -> int:
         print(f"  {url}  here {here or 'never asked'}, truth {there or 'never asked'}")
     crawl.check_warcs()
     crawl.check_counts()
+    alarms = json.loads((crawl.dir / "stats.jsonl").read_text().splitlines()[-1])["discovery"]["alarms"]
+    assert alarms == 0, f"{alarms} spaces of honest sites are called endless"
     print("archives are clean; log, archives and pages/ agree")
     return 0 if not unexplained and not found.repeated and len(found.differences) <= LISTED_MAX else 1
 

@@ -244,6 +244,8 @@ class SimCrawl:
         """Nothing is lost, the sums match, and nothing is kept in memory for nothing."""
         laws.check_store(self.store)
         laws.check_ledger(self.frontier, self.store)
+        forged = [raw for raw in self.store.rows[Table.HOSTS] if raw.startswith(b"forged")]
+        assert not forged, f"law 8: a forged outcome left something: {forged}"
         laws.check_nothing_lost(self.store, self.world, self.seeds)
         self._check_limits()
         if self.plan.bounds == NO_BOUNDS:

@@ -9,6 +9,8 @@ import heapq
 import random
 from dataclasses import dataclass, field
 
+import msgspec
+
 from crawltool import records
 from crawltool.core.politeness import Policy
 from tests.sim.world import World
@@ -53,6 +55,7 @@ class Fetchers:
     fetched: dict[str, int] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)  # by lease
     serial: int = 0
+    forgeries: int = 0
 
     def later(self, at: float, fetcher: int, what: object) -> None:
         self.serial += 1
@@ -151,3 +154,21 @@ class Fetchers:
         self.later(end + late_s, fetcher, outcome)
         if self._fault():
             self.later(end + late_s + 70 * self.rng.random(), fetcher, outcome)  # told twice
+        if self._fault():
+            self.later(end + 0.01, fetcher, self._forged(outcome))
+
+    def _forged(self, outcome: records.Outcome) -> records.Outcome:
+        """Make an outcome that nobody earned: of a URL that was never leased, with this lease, and with claims of all kinds."""
+        self.forgeries += 1
+        return msgspec.structs.replace(
+            outcome,
+            url=f"http://forged.test/{self.forgeries}",
+            kind="page",
+            verdict="ok",
+            status=200,
+            fetched_at=self.rng.choice([None, 0.0, 1e12, outcome.fetched_at]),
+            elapsed_s=self.rng.choice([-1e9, 0.0, 1e9]),
+            retry_after_s=1e12,
+            depth=-(2**40),
+            links=[records.Link(url=f"http://forged.test/found/{self.forgeries}", priority=1e308)],
+        )

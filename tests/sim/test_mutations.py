@@ -161,6 +161,11 @@ def a_late_answer_settles_nothing(patch: Patch) -> None:
     patch.setattr(Settling, "_settle_late", drops)
 
 
+def a_forged_outcome_is_believed(patch: Patch) -> None:
+    """Law 8."""
+    patch.setattr(Settling, "_not_ours", lambda self, outcome, url, state: None)
+
+
 def a_rest_can_be_shortened(patch: Patch) -> None:
     """Law 8."""
 
@@ -356,6 +361,7 @@ MUTATIONS: list[Callable[[Patch], None]] = [
     the_place_of_a_lease_is_not_deleted,
     a_late_answer_frees_the_host,
     a_late_answer_settles_nothing,
+    a_forged_outcome_is_believed,
     a_rest_can_be_shortened,
     an_address_does_not_rest,
     one_complaint_too_many_is_needed,
