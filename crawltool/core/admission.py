@@ -73,6 +73,12 @@ class Admission:
         self.news: list[str] = []  # scope entries that this turn added, to be said
         self.new_from: dict[str, int] = {}  # new URLs of this turn that lie at the host of the page they were found on
 
+    def met_lately(self, text: str) -> bool:
+        """Tell whether a URL's text is certainly known, and count it if so: the cheapest look."""
+        met = (text in self.recent or text in self.older) and not self.budgets.counts_links
+        self.book.ledger.duplicates += met
+        return met
+
     def admit(self, found: list[Entry], now: float) -> None:
         """Judge many found URLs with one look-up."""
         recent, older, confirmed, duplicates = self.recent, self.older, self.confirmed, 0

@@ -11,6 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from typing import NamedTuple
 
@@ -234,9 +235,7 @@ class Frontier:
             else:
                 bump(book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
         self.lessons.weigh()
-        for entries in found:
-            if entries:
-                self.admission.admit(entries, now)
+        self.admission.admit(list(chain.from_iterable(found)), now)
         self.admission.news += self.lessons.draw(self.admission.new_from)
         self.admission.new_from.clear()
         self.admission.budgets.save()
@@ -261,6 +260,8 @@ class Frontier:
 
     def _offered(self, record: records.Candidate, event: Event) -> list[Entry]:
         """Turn a candidate into what may be admitted: its channel's trust, and a sitemap's bounds, are upon it."""
+        if not event.channel and self.admission.met_lately(record.url):
+            return []
         entry = entry_of(record, operator=event.operator)
         if event.channel:
             if not event.operator:
