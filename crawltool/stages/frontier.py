@@ -267,6 +267,8 @@ class FrontierStage:
             segment = self.doors.segment_of(batch)
             if segment is None or self.db.get(Table.META, segment) is None:
                 events += self.doors.events(batch, self._bad_line, self._refused_line)
+        for _ in range(self.doors.newly_dropped()):
+            self._bad_line(b"", "longer than a record may be")
         self._reload_if_asked(events)
         room = self.settings.room if self.releasing else 0
         turn = self.core.turn(events, now, room, caught_up_at=now if self.caught_up else -inf)

@@ -58,6 +58,8 @@ class Doors:
         self.channels: dict[str, AsyncSource] = {}
         self.names = {inbox.feed.origin: OPERATOR}  # by origin; the input has none
         self.strange: set[str] = set()  # folders that are no channel, told once
+        self.own = [source, inbox]
+        self.dropped = 0  # lines so far that no batch has
 
     def rescan(self) -> list[str]:
         """Open channels that are new; the result says which folders cannot be one."""
@@ -99,6 +101,12 @@ class Doors:
             else:
                 refused(f"{type(record).__name__.lower()}: not from {f'inbox.d/{channel}' if channel else 'the input'}")
         return events
+
+    def newly_dropped(self) -> int:
+        """Count lines that were dropped while they were read since this was asked last: longer than a record may be."""
+        before = self.dropped
+        self.dropped = sum(source.feed.trouble.total for source in (*self.own, *self.channels.values()))
+        return max(self.dropped - before, 0)
 
     def is_quiet(self, is_full: Callable[[str], bool]) -> bool:
         """Tell whether nothing waits in the spools and nobody is about to write into the inbox (looked at in this order).

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cached_property
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -318,7 +319,7 @@ class CrawlView:
             complaints=row.complaints,
             address_rest_until=address_rests_until or None,
             addresses=row.addresses,
-            address_until=row.address_until or None,
+            address_until=row.address_until if 0.0 < row.address_until < inf else None,  # a literal one holds for ever
             typed=row.typed,
             budget=budget(row.conduct, override=given.reputation, queued=queued, slots=slots, delay_s=own_delay_s),
         )
