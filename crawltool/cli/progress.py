@@ -189,7 +189,7 @@ def places(directory: Path) -> list[str]:
     """Tell where the files are, and how to look."""
     return [
         f"files: {directory}/warc (archives), {directory}/pages (text), {directory}/outcomes (log)",
-        f"look with: crawltool log -C {directory}, crawltool why URL -C {directory}",
+        f"look with: crawltool log -C {directory}, crawltool dump -C {directory}, crawltool why URL -C {directory}",
     ]
 
 
