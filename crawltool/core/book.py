@@ -9,60 +9,24 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from itertools import islice
 
 import msgspec
 
-from crawltool import limits
 from crawltool.core import rows
 from crawltool.core.hosts import Host, State
 from crawltool.core.ledger import Ledger, bump
 from crawltool.core.politeness import Policy
-from crawltool.core.robots import Rules
-from crawltool.core.rows import Entry, Lease, RobotsRow, Save, Settled, Table
+from crawltool.core.rows import Entry, Lease, Save, Settled, Table
+from crawltool.core.rulebook import Rulebook
 from crawltool.core.urls import key as url_key
 from crawltool.core.urls import split, split_once
 from crawltool.core.workbench import Port, Workbench
-from crawltool.records import Robots
 
-ROBOTS_HELD = 20_000  # authorities whose rules are in memory; the longest unused go first
-RULES_HELD = 400_000  # rules of them all, about 0.3 KB each with what is compiled
 PRIORITY_S = 3600.0  # a point of priority counts as much as being seen that much earlier
 EXPIRIES_SPARE = 10_000  # places of ended leases that the heap of expiries may hold
 SCAN_ROWS = 10_000
 LAST_KEY = b"\xff" * 64
 _ledger_of = msgspec.msgpack.Decoder(Ledger).decode
-
-
-class RobotsState:
-    """One authority's rules in memory: its row, the compiled rules, and whether a fetch of them is under way."""
-
-    __slots__ = ("is_unused", "pending", "row", "rules", "waiting")
-
-    def __init__(self, row: RobotsRow | None) -> None:
-        self.row = row
-        self.rules: Rules | None = None
-        self.pending = False
-        self.is_unused = False  # they came, and nothing was judged by them yet
-        self.waiting: dict[str, None] = {}  # hosts parked until the answer
-
-    def hold(self, now: float) -> bool:
-        """Tell whether the rules may be used.
-
-        One URL may be judged by rules that are just too old if they came for it: where many hosts share an address and
-        --robots-ttl is short, a host's turn comes so late that its rules would be fetched for ever (law 11).
-        """
-        row = self.row
-        if row is None or row.fetched_at > now or row.availability == "unreachable":
-            return False
-        return now < row.expires_at or (self.is_unused and now < row.fetched_at + limits.ROBOTS_TTL_S_MAX)
-
-    def compiled(self) -> Rules:
-        """Give the compiled rules."""
-        assert self.row is not None
-        if self.rules is None:
-            self.rules = Rules(Robots(rules=self.row.rules))
-        return self.rules
 
 
 class Book(Workbench):
@@ -73,9 +37,7 @@ class Book(Workbench):
         self.ledger = Ledger()
         self.leases: dict[str, Lease] = {}
         self.expiries: list[tuple[float, str]] = []
-        self.robots: dict[str, RobotsState] = {}  # the longest unused first
-        self.robots_most, self.rules_most = ROBOTS_HELD, RULES_HELD
-        self.rules_held = 0
+        self.rulebook = Rulebook(port, self.put)
         self.waiting: list[tuple[float, bytes]] = []  # heap of (due, key) into `waiting_entries`
         self.waiting_entries: dict[bytes, Entry] = {}
         self.seq = 0  # crawl log
@@ -329,42 +291,6 @@ class Book(Workbench):
         self.fresh_settled.pop(key, None)
         self.put(Table.SETTLED, rows.settled_key(settled.reason, key), None)
 
-    # --- robots rules ---
-
-    def robots_of(self, authority: str) -> RobotsState:
-        """Give the rules of an authority as they are known."""
-        state = self.robots.pop(authority, None)
-        if state is None:
-            raw = self.port.get(Table.ROBOTS, authority.encode())
-            state = RobotsState(rows.robots_row_of(raw) if raw else None)
-            self.rules_held += _rules_of(state)
-            self._forget_robots()
-        self.robots[authority] = state
-        return state
-
-    def save_robots(self, authority: str, row: RobotsRow) -> None:
-        """Change the rules of an authority."""
-        state = self.robots_of(authority)
-        self.rules_held -= _rules_of(state)
-        state.row, state.rules, state.pending = row, None, False
-        state.is_unused = row.availability != "unreachable"
-        self.rules_held += _rules_of(state)
-        self.put(Table.ROBOTS, authority.encode(), rows.pack(row))
-
-    def _forget_robots(self) -> None:
-        """Drop the longest unused rules; those that somebody waits for stay, and so do the newest: they may be of this turn."""
-        if len(self.robots) <= self.robots_most and self.rules_held <= self.rules_most:
-            return
-        held_before = len(self.robots)
-        for authority in list(islice(self.robots, held_before // 4)):
-            state = self.robots[authority]
-            if not state.pending and not state.waiting and not state.is_unused:
-                self.rules_held -= _rules_of(state)
-                del self.robots[authority]
-        # Where most must stay, the next look waits until many more are there: each look costs as much as it passes by.
-        self.robots_most = max(ROBOTS_HELD, len(self.robots) + held_before // 8)
-        self.rules_most = max(RULES_HELD, self.rules_held + RULES_HELD // 8)
-
     # --- leases ---
 
     def lease(self, lease: Lease) -> str:
@@ -416,7 +342,3 @@ class Book(Workbench):
         url = split(entry.url)
         assert url is not None, entry.url
         return url_key(url)
-
-
-def _rules_of(state: RobotsState) -> int:
-    return len(state.row.rules) if state.row is not None else 0

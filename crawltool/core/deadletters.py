@@ -96,9 +96,9 @@ def reopen(book: Book, host: Host) -> None:
 
 def ask_robots_again(book: Book, authority: str) -> None:
     """Forget that an authority's rules could not be had: they are asked for before its next page."""
-    row = book.robots_of(authority).row
-    if row is not None and row.availability == "unreachable" and not book.robots_of(authority).pending:
-        book.save_robots(authority, RobotsRow("unreachable", row.fetched_at, book.now, run=book.run, reason=row.reason))
+    row = book.rulebook.of(authority).row
+    if row is not None and row.availability == "unreachable" and not book.rulebook.of(authority).pending:
+        book.rulebook.save(authority, RobotsRow("unreachable", row.fetched_at, book.now, run=book.run, reason=row.reason))
 
 
 def refuse_banned(book: Book, bans: Bans, place: bytes, value: bytes, now: float) -> bool:

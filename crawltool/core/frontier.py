@@ -179,7 +179,7 @@ class Frontier:
             if void:
                 self._void(name, lease, now)
             elif lease.entry.kind == "robots" and lease.entry.for_:
-                book.robots_of(lease.entry.for_).pending = True
+                book.rulebook.of(lease.entry.for_).pending = True
 
     def _void(self, name: str, lease: Lease, now: float) -> None:
         """Take a lease back whose fetch is dead: attempt unchanged, the host rests as if it was asked just now."""

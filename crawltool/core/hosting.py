@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from crawltool import limits
 from crawltool.core import politeness, rows
-from crawltool.core.book import Book, RobotsState
+from crawltool.core.book import Book
 from crawltool.core.hosts import Fact, Host, State
 from crawltool.core.reputation import reputation
 from crawltool.core.rows import Entry, HostRow, Lease, RobotsRow, Table
+from crawltool.core.rulebook import RobotsState
 from crawltool.core.urls import split
 
 SERVER_ERRORS_BEFORE_REST = 5  # 5xx in a row: one broken page is not a broken host
@@ -79,7 +80,7 @@ def crawl_delay(book: Book, url: str) -> float:
     One that is too long refuses the host; it is no reason to rest for years.
     """
     parts = split(url)
-    row = book.robots_of(parts.authority).row if parts is not None else None
+    row = book.rulebook.of(parts.authority).row if parts is not None else None
     asked_s = min(row.crawl_delay_s or 0.0, float(limits.CRAWL_DELAY_S_MAX)) if row is not None else 0.0
     return max(asked_s, book.delays.get(parts.host, 0.0)) if book.delays and parts is not None else asked_s
 
@@ -245,8 +246,8 @@ def park(book: Book, host: Host, state: RobotsState) -> None:
 
 def robots_known(book: Book, authority: str, row: RobotsRow) -> None:
     """An authority's rules came: who waited for them goes on."""
-    book.save_robots(authority, row)
-    unpark(book, book.robots_of(authority))
+    book.rulebook.save(authority, row)
+    unpark(book, book.rulebook.of(authority))
 
 
 def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
@@ -255,7 +256,7 @@ def robots_failed(book: Book, authority: str, reason: str, now: float) -> None:
 
     Rules that still hold (two fetches of them crossed) stay.
     """
-    state = book.robots_of(authority)
+    state = book.rulebook.of(authority)
     old = state.row
     if state.hold(now):
         unpark(book, state)

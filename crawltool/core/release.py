@@ -10,10 +10,11 @@ import msgspec
 
 from crawltool import limits, records
 from crawltool.core import hosting, rows
-from crawltool.core.book import Book, RobotsState
+from crawltool.core.book import Book
 from crawltool.core.bounds import Bounds
 from crawltool.core.hosts import Address, Fact, Host, State
 from crawltool.core.rows import Entry, Lease
+from crawltool.core.rulebook import RobotsState
 from crawltool.core.steering import Steering
 from crawltool.core.urls import Url, split
 
@@ -118,7 +119,7 @@ class Release:
     def _judged(self, host: Host, key: bytes, entry: Entry, url: Url, now: float) -> bytes | None:
         """Ask for rules first where they are missing or old; then release or refuse the head."""
         book = self.book
-        state = book.robots_of(url.authority)
+        state = book.rulebook.of(url.authority)
         row = state.row
         hopeless = row is not None and row.run == book.run and row.failures >= limits.HOST_FAILURES_MAX
         if not hopeless and not state.hold(now):
@@ -162,7 +163,7 @@ class Release:
         """Release a robots redirect, unless nobody waits for it any more."""
         book = self.book
         book.pop(host, key)
-        state, url = book.robots_of(entry.for_ or ""), split(entry.url)
+        state, url = book.rulebook.of(entry.for_ or ""), split(entry.url)
         line = self.steering.bans.judge(url) if self.steering.bans.active and url is not None else None
         if line is not None:  # rules that lie at a banned place cannot be had
             hosting.robots_failed(book, entry.for_ or "", f"banned by {line}", now)

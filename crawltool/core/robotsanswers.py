@@ -45,7 +45,7 @@ def settle(book: Book, outcome: records.Outcome, lease: Lease, host: Host, now: 
 def ask_again(book: Book, entry: Entry) -> None:
     """The robots target came to nothing: the next release asks anew."""
     if entry.for_ is not None:
-        hosting.unpark(book, book.robots_of(entry.for_))
+        hosting.unpark(book, book.rulebook.of(entry.for_))
 
 
 def _unreachable(book: Book, outcome: records.Outcome, lease: Lease, host: Host, now: float) -> list[Entry]:

@@ -115,8 +115,10 @@ def check_step(frontier: Frontier, turn: Turn) -> None:
     for name, host in book.hosts.items():
         assert host.slots.taken == leased[name], (name, host.slots, leased[name])
         assert len(host.slots.free) + host.slots.taken <= max(book.policy.per_host, host.slots.taken), name
-        assert not host.parked or any(name in state.waiting for state in book.robots.values()), f"parked for nothing: {name}"
-    for state in book.robots.values():
+        assert not host.parked or any(name in state.waiting for state in book.rulebook.held.values()), (
+            f"parked for nothing: {name}"
+        )
+    for state in book.rulebook.held.values():
         assert state.pending or not state.waiting, "law 11: hosts wait for rules that nobody fetches"
     if turn.idle:
         assert not book.leases and not book.closing

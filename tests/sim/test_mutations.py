@@ -9,13 +9,14 @@ import pytest
 
 from crawltool.core import hosting, politeness, release, rows
 from crawltool.core.admission import Admission
-from crawltool.core.book import Book, RobotsState
+from crawltool.core.book import Book
 from crawltool.core.frontier import Frontier
 from crawltool.core.hosts import Address, Host
 from crawltool.core.lengths import Lengths
 from crawltool.core.politeness import Domain, Slots
 from crawltool.core.queue import HostQueue
 from crawltool.core.rows import Table
+from crawltool.core.rulebook import RobotsState
 from crawltool.core.settling import Settling
 from crawltool.core.waitingroom import WaitingRoom
 from crawltool.core.workbench import Workbench
