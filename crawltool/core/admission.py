@@ -6,7 +6,7 @@ are judged here; robots rules are not: they are judged at release, when they are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from crawltool import limits, records
 from crawltool.core import rows
@@ -72,6 +72,16 @@ class Admission:
         self.older: dict[str, None] = {}
         self.news: list[str] = []  # scope entries that this turn added, to be said
         self.new_from: dict[str, int] = {}  # new URLs of this turn that lie at the host of the page they were found on
+
+    def unmet(self, links: Sequence[records.Link]) -> list[records.Link]:
+        """Give the links that are followed, without those whose text is certainly known; these are counted."""
+        followed = [link for link in links if link.follow]
+        if self.bonus_s is not None or self.budgets.counts_links:
+            return followed
+        recent, older = self.recent, self.older
+        unmet = [link for link in followed if link.url not in recent and link.url not in older]
+        self.book.ledger.duplicates += len(followed) - len(unmet)
+        return unmet
 
     def met_lately(self, text: str) -> bool:
         """Tell whether a URL's text is certainly known, and count it if so: the cheapest look."""

@@ -86,7 +86,7 @@ class Frontier:
         self.channels = Channels(self.book, channels)
         bonus_s = self.lessons.bonus_s if importance is not None else None
         self.admission = Admission(self.book, scope, bounds, order, bonus_s, bans, self.channels)
-        self.settling = Settling(self.book, self.lessons.hear)
+        self.settling = Settling(self.book, self.admission.unmet, self.lessons.hear)
         self.steering = Steering(self.book, self.admission, bans)
         self.book.delays, self.book.budgets = self.steering.delays, self.steering.budgets
         self.book.reputations = self.steering.reputations

@@ -146,7 +146,7 @@ class Lessons:
             host,
             target,
             via.target if via is not None and via.host == host else None,
-            len({entry.url for entry in lesson.found if own in entry.url}),
+            len({link.url for link in lesson.outcome.links if link.follow and own in link.url}),
             new,
             lesson.outcome.dup is not None,
             lesson.host.row.pages,

@@ -6,7 +6,7 @@ an outcome found goes back to the caller as found, to be admitted in the same ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from crawltool import limits, records
@@ -29,9 +29,18 @@ COUNT_MAX = 1 << 50  # of a body's bytes: a line may claim any number
 class Settling:
     """Applies outcomes to the book."""
 
-    def __init__(self, book: Book, hear: Callable[[records.Outcome, Entry, Host, list[Entry]], None]) -> None:
-        """hear: is told of each page that was settled, and what was found on it."""
+    def __init__(
+        self,
+        book: Book,
+        unmet: Callable[[Sequence[records.Link]], list[records.Link]],
+        hear: Callable[[records.Outcome, Entry, Host, list[Entry]], None],
+    ) -> None:
+        """unmet: gives those of many links that are followed and worth a look.
+
+        hear: is told of each page that was settled, and what was found on it.
+        """
         self.book = book
+        self.unmet = unmet
         self.hear = hear
         self.by_kind: dict[str, Callable[[records.Outcome, Lease, Host, float], list[Entry]]] = {
             "address": self._address,
@@ -71,7 +80,8 @@ class Settling:
     def _log(self, outcome: records.Outcome, line: bytes, via: str | None) -> None:
         book = self.book
         asked = outcome.fetched_at is not None
-        if asked or (outcome.verdict != "ok" if outcome.kind == "address" else outcome.verdict in DONE):
+        settles = outcome.verdict in DONE or bool(outcome.redirect)  # dump tells of a settled URL by its line
+        if asked or (outcome.verdict != "ok" if outcome.kind == "address" else settles):
             book.seq += 1
             extra = {"seq": book.seq} if via is None else {"seq": book.seq, "via": via}
             book.put(Table.OUTBOX, book.seq.to_bytes(8, "big"), records.splice(line, **extra))
@@ -163,7 +173,7 @@ class Settling:
             if outcome.status is not None:
                 self.hear(outcome, entry, host, found)
         else:
-            found = found_in(outcome, entry)
+            found = self._found(outcome, entry)
         self._health(outcome, host, lease.released_at, now, lease.address)
         return found
 
@@ -196,7 +206,7 @@ class Settling:
         entry.returned = 0
         if verdict in DONE or (verdict == "redirect" and outcome.redirect):
             book.settle_done(key)
-            return found_in(outcome, entry)
+            return self._found(outcome, entry)
         if verdict in FINAL or verdict == "redirect":
             book.settle_failed(key, entry, "bad_redirect" if verdict == "redirect" else verdict, reason, now)
         elif verdict == "blocked_address":
@@ -222,6 +232,18 @@ class Settling:
         else:
             self.book.enqueue(key, entry, host, rows.REQUEUED, rank=now)
 
+    def _found(self, outcome: records.Outcome, entry: Entry) -> list[Entry]:
+        """Give what an outcome found: its redirect (hops + 1, the same depth) and the links that policy follows."""
+        found = []
+        if outcome.redirect and outcome.verdict == "redirect":
+            same = (entry.priority, entry.seed)
+            found.append(Entry(outcome.redirect, entry.kind, entry.depth, entry.hops + 1, entry.url, 0.0, *same, tags=entry.tags))
+        depth, via = entry.depth + 1, entry.url
+        for link in self.unmet(outcome.links):
+            kind = "sitemap" if link.kind == "sitemap_index" else "page"
+            found.append(Entry(link.url, kind, depth, link.hops, priority=link.priority, via=via))
+        return found
+
     # --- late and foreign outcomes (law 8) ---
 
     def _late(self, outcome: records.Outcome, line: bytes, now: float) -> list[Entry]:
@@ -235,13 +257,23 @@ class Settling:
             bump(book.ledger.lines_refused, f"outcome: {why_not}")
             return []
         book.ledger.late += 1
-        self._log(outcome, line, None)
+        self._log(outcome, line, self._via_of(state))
         host = book.host(url.host)
         book.touch(host)
         self._rest_late(outcome, host, now)
         found = self._settle_late(outcome, key, state, host, now) if outcome.kind != "robots" and state is not None else []
         book.schedule(host)
         return found
+
+    def _via_of(self, state: bytes | None) -> str | None:
+        """Tell where a URL that is not settled yet was found."""
+        place = state[1:] if state is not None else b""
+        if state is not None and state[:1] == rows.LEASED:
+            return self.book.leases[place.decode()].entry.via
+        if place in self.book.waiting_entries:
+            return self.book.waiting_entries[place].via
+        raw = self.book.port.get(Table.QUEUE, place) if len(place) == rows.QUEUE_KEY_BYTES else None
+        return rows.entry_of(raw).via if raw is not None else None
 
     def _not_ours(self, outcome: records.Outcome, url: Url | None, state: bytes | None) -> str | None:
         """Tell why nothing may come of an outcome without a lease, or None."""
@@ -278,20 +310,6 @@ class Settling:
             book.put(Table.LEASES, state[1:], rows.pack(lease))
             self._unlease(entry)
         if entry is None:  # settled before: its links are facts all the same
-            return found_in(outcome, Entry(outcome.url, depth=max(outcome.depth, 0), hops=max(outcome.hops, 0)))
+            return self._found(outcome, Entry(outcome.url, depth=max(outcome.depth, 0), hops=max(outcome.hops, 0)))
         self._count(outcome, host)
         return self._settle_page(outcome, entry, host, now)
-
-
-def found_in(outcome: records.Outcome, entry: Entry) -> list[Entry]:
-    """Give what an outcome found: its redirect (hops + 1, the same depth) and the links that policy follows."""
-    found = []
-    if outcome.redirect and outcome.verdict == "redirect":
-        same = (entry.priority, entry.seed)
-        found.append(Entry(outcome.redirect, entry.kind, entry.depth, entry.hops + 1, entry.url, 0.0, *same, tags=entry.tags))
-    depth, via = entry.depth + 1, entry.url
-    for link in outcome.links:
-        if link.follow:
-            kind = "sitemap" if link.kind == "sitemap_index" else "page"
-            found.append(Entry(link.url, kind, depth, link.hops, priority=link.priority, via=via))
-    return found

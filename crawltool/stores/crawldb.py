@@ -14,19 +14,17 @@ from typing import Any
 
 import rocksdict
 
-from crawltool.core import rows
 from crawltool.core.rows import Save, Table
-from crawltool.core.urls import Url
-from crawltool.core.urls import key as url_key
 from crawltool.errors import BadPolicy, CannotHold, DiskTrouble, NoInput
 from crawltool.stores.seen import Seen, Snapshot
 
-VERSION = b"2"  # of the rows; another one is not opened
+VERSION = b"3"  # of the rows; another one is not opened
 MEMTABLE_BYTES = 32 * 1024 * 1024
 CACHE_BYTES = 128 * 1024 * 1024
 BLOCK_BYTES = 16 * 1024  # of tables that are read in runs of keys
 BY_HASH = frozenset((Table.KNOWN, Table.IMPORTANCE))
 BY_NAME = frozenset((Table.HOSTS, Table.ROBOTS, Table.BUDGETS))
+TOLD_NEW_MAX = 1_000_000
 PATIENCE = 5  # tries to open for looking while the owner changes files
 
 
@@ -76,6 +74,7 @@ class CrawlDb:
         self._writing: threading.Thread | None = None
         self._snapshot: Snapshot | None = None
         self._seen: Seen | None = None
+        self._told_new: dict[bytes, bool] = {}  # keys that known() called new since the last commit; whether the sieve did
         self._check_version(read_only)
         if not read_only:
             self._seen = self._load_seen()
@@ -103,13 +102,22 @@ class CrawlDb:
 
     def known(self, keys: list[bytes]) -> list[bytes | None]:
         """Give the KNOWN rows of many keys; those that the sieve calls new cost no read."""
-        if self._seen is not None:
-            maybe = self._seen.maybe
-            asked = [key for key in keys if maybe(key)]
-            if len(asked) < len(keys):
-                told = dict(zip(asked, self.many(Table.KNOWN, asked), strict=True)) if asked else {}
-                return [told.get(key) for key in keys]
-        return self.many(Table.KNOWN, keys)
+        if self._seen is None:
+            return self.many(Table.KNOWN, keys)
+        maybe, told_new = self._seen.maybe, self._told_new
+        if len(told_new) > TOLD_NEW_MAX:  # asked for and never saved: lines about URLs that are not ours
+            told_new.clear()
+        asked = []
+        for key in keys:
+            if maybe(key):
+                asked.append(key)
+            else:
+                told_new[key] = True
+        if not asked:
+            return [None] * len(keys)
+        found = dict(zip(asked, self.many(Table.KNOWN, asked), strict=True))
+        told_new.update((key, False) for key, row in found.items() if row is None)
+        return [found.get(key) for key in keys]
 
     def many(self, table: Table, keys: list[bytes]) -> list[bytes | None]:
         """Give many rows."""
@@ -140,21 +148,27 @@ class CrawlDb:
         """Write one batch and sync it. Raises DiskTrouble; then nothing of it counts."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         handles = self._handles
-        put, seen, new = batch.put, self._seen, []
+        put, seen, told_new, new = batch.put, self._seen, self._told_new, []
         for table, key, value in save:
             if value is None:
                 batch.delete(key, handles[table])
                 continue
             put(key, value, handles[table])
-            if table is Table.KNOWN and seen is not None and not seen.maybe(key):
-                seen.add_new(key)
-                new.append(key)
+            if table is Table.KNOWN and seen is not None:
+                certain = told_new.pop(key, None)
+                if certain is None and not seen.maybe(key):
+                    certain = True
+                if certain:
+                    seen.add_new(key)
+                if certain is not None:  # also one that the sieve took for known: one that is built again may not
+                    new.append(key)
         if new and seen is not None:
             put(since_key(seen.generation, new[0]), b"".join(new), handles[Table.SINCE])
         try:
             self._db.write(batch, self._sync)
         except Exception as error:  # rocksdict raises plain Exception
             raise _named(error, self.path) from error
+        told_new.clear()
 
     # --- the sieve ---
 
@@ -215,62 +229,10 @@ class CrawlDb:
         for key, value in self.scan(Table.OUTBOX, b"", b"\xff" * 9, 1 << 62):
             yield int.from_bytes(key, "big"), value
 
-    def explain(self, url: Url) -> dict[str, object]:
-        """Tell what is known of one URL: state, reason, detail, its host's clocks and its authority's rules."""
-        key = url_key(url)
-        row = self.get(Table.KNOWN, key)
-        told: dict[str, object] = {"url": url.href, "key": key.hex(), "state": "unknown"}
-        if row is not None:
-            told["state"] = rows.STATE_WORDS[row[:1]]
-            told |= self._detail(key, row)
-        host = self.get(Table.HOSTS, url.host.encode())
-        if host is not None:
-            told["host"] = _host_told(rows.host_row_of(host))
-        robots = self.get(Table.ROBOTS, url.authority.encode())
-        if robots is not None:
-            found = rows.robots_row_of(robots)
-            told["robots"] = {"availability": found.availability, "rules": len(found.rules), "fetched_at": found.fetched_at}
-        return told
-
-    def _detail(self, key: bytes, row: bytes) -> dict[str, object]:
-        state, rest = row[:1], row[1:]
-        raw: bytes | None = None
-        if state in (rows.FAILED, rows.REFUSED, rows.DROPPED):
-            raw = self.get(Table.SETTLED, rows.settled_key(rest.decode(), key))
-            settled = rows.settled_of(raw) if raw is not None else None
-            entry = settled.entry if settled is not None else None
-            told: dict[str, object] = {"reason": rest.decode(), "detail": settled.detail if settled is not None else ""}
-            return told | _entry_told(entry)
-        if state == rows.LEASED:
-            raw = self.get(Table.LEASES, rest)
-            return {"lease": rest.decode()} | _entry_told(rows.lease_of(raw).entry if raw is not None else None)
-        if state in (rows.QUEUED, rows.REQUEUED):
-            raw = self.get(Table.QUEUE, rest) or self.get(Table.WAITING, rest)
-            return _entry_told(rows.entry_of(raw) if raw is not None else None)
-        return {"seq": int.from_bytes(rest, "big")}
-
 
 def since_key(generation: int, key: bytes) -> bytes:
     """Give the SINCE key of a batch by its first URL key."""
     return generation.to_bytes(4, "big") + key
-
-
-def _host_told(row: rows.HostRow) -> dict[str, object]:
-    return {
-        "state": row.state,
-        "addresses": row.addresses,
-        "pages": row.pages,
-        "failures_in_a_row": row.streak,
-        "rest_until": row.rest_until,
-        "closed_for": row.closed_for,
-        "typed": row.typed,
-    }
-
-
-def _entry_told(entry: rows.Entry | None) -> dict[str, object]:
-    if entry is None:
-        return {}
-    return {"via": entry.via, "depth": entry.depth, "hops": entry.hops, "attempt": entry.attempt, "lost": entry.lost}
 
 
 def _named(error: Exception, path: Path) -> Exception:
@@ -278,4 +240,6 @@ def _named(error: Exception, path: Path) -> Exception:
     text = str(error)
     if "lock" in text.lower() and "IO error" in text:
         return CannotHold(f"{path} is open in another process")
+    if "olumn famil" in text:  # one too many or too few
+        return BadPolicy(f"{path} was written by another version of crawltool", remedy="use that version, or a new directory")
     return DiskTrouble(f"{path}: {text[:300]}")
