@@ -71,6 +71,7 @@ class Admission:
         self.recent: dict[str, None] = {}
         self.older: dict[str, None] = {}
         self.news: list[str] = []  # scope entries that this turn added, to be said
+        self.counts_new = False  # a page was settled in this turn
         self.new_from: dict[str, int] = {}  # new URLs of this turn that lie at the host of the page they were found on
 
     def unmet(self, links: Sequence[records.Link]) -> list[records.Link]:
@@ -174,7 +175,7 @@ class Admission:
             return
         if self.budgets.is_used:
             self.budgets.admitted(url)
-        via = entry.via
+        via = entry.via if self.counts_new else None
         if via is not None and via.startswith(url.href[: len(url.href) - len(url.target) + 1]):
             self.new_from[via] = self.new_from.get(via, 0) + 1
         self.book.accept(key, entry, url.host, self.bonus_s(key, entry.seed) if self.bonus_s is not None else 0.0)

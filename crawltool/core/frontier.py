@@ -235,6 +235,7 @@ class Frontier:
             else:
                 bump(book.ledger.lines_refused, f"{type(record).__name__.lower()}: not for the frontier")
         self.lessons.weigh()
+        self.admission.counts_new = bool(self.lessons.lessons)
         self.admission.admit(list(chain.from_iterable(found)), now)
         self.admission.news += self.lessons.draw(self.admission.new_from)
         self.admission.new_from.clear()
