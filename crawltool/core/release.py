@@ -185,8 +185,7 @@ class Release:
         host.leased += 1
         if address is not None:
             book.take_slots(host, lease)
-        book.touch(host)
-        name = book.lease(lease)
+        name = book.lease(lease)  # tells after a crash that the host's earliest slot is taken: its row need not be written
         if entry.kind in ("page", "sitemap"):
             book.set_known(book.key_of(entry), rows.LEASED + name.encode())
         book.schedule(host)
