@@ -191,7 +191,8 @@ class Admission:
             return "too_many_redirects"
         if bounds.max_segments is not None and url.target.count("/") > bounds.max_segments:
             return "too_many_segments"
-        if bounds.max_queued_host is not None and self.book.queued_of(url.host) >= bounds.max_queued_host:
+        most = bounds.max_queued_host
+        if most is not None and self.book.lengths.longest * rows.CLASSES >= most and self.book.queued_of(url.host) >= most:
             return "queue_full"
         return self.budgets.full(url, entry) if self.budgets.is_used else None
 

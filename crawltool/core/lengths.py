@@ -21,6 +21,7 @@ class Lengths:
 
     def __init__(self) -> None:
         self.counts = array("I")
+        self.longest = 0  # no count was ever larger: most crawls need not look at a host's queue to know that it is not full
         self.changed: set[int] = set()  # lines of this turn
         self._serial = 0
         self._saved: list[bytes] = []  # keys of the rows since the last whole save
@@ -37,6 +38,7 @@ class Lengths:
             self._saved.append(key)
             self._changes += len(pairs) // 2
             self._serial = int.from_bytes(key, "big")
+        self.longest = max(self.counts, default=0)
 
     def grow(self, host_number: int) -> None:
         """Have counts for all hosts up to that number."""
@@ -49,6 +51,8 @@ class Lengths:
         line = host_number * CLASSES + place
         count = self.counts[line] + by
         self.counts[line] = count  # raises OverflowError below zero
+        if count > self.longest:
+            self.longest = count
         self.changed.add(line)
         return count
 
