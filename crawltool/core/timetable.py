@@ -70,6 +70,8 @@ class Timetable:
         """Let a host whose time came stand in the class of each of its queues by the rank of its head."""
         host.scheduled_at = ENROLLED
         for place, queue in enumerate(host.queues):
+            if queue is None and host.ranks[place] == inf:
+                continue
             head = queue.head(self.scan_queue) if queue is not None else None
             rank = rows.rank_of(head[0]) if head is not None else inf
             if rank != host.ranks[place]:
@@ -89,6 +91,8 @@ class Timetable:
                 self._enrol(host, address)
         waits = False  # for a slot, with a host that is ready
         for place, enrolled in enumerate(address.ready):
+            if not enrolled and address.ranks[place] == inf:
+                continue  # nearly all
             while enrolled and (enrolled[0][2].ranks[place] != enrolled[0][0] or enrolled[0][2].address is not address):
                 heapq.heappop(enrolled)
             waits = waits or bool(enrolled)
