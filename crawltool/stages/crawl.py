@@ -17,12 +17,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 
 from crawltool import limits
 from crawltool.errors import Unfinished
 
 RING = ("frontier", "fetch", "parse", "dedup")
+LAST_WORDS_S = 2.0
 LEADERS = ("frontier", "fetch")  # who is told to stop; the others end when their input does
 STOPPERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 F_SETPIPE_SZ = 1031  # fcntl has the name only since Linux headers that some builds lack
@@ -79,6 +81,7 @@ class Ring:
         self._words: int | None = None
         self._signals: list[int] = []
         self._drain_began: float | None = None
+        self._terminate_at = inf
 
     def run(self, tick: Callable[[bytes], None]) -> Ended:
         """Start all, wait for the end of all. tick gets what the stages wrote on stderr since, when it is captured."""
@@ -133,7 +136,10 @@ class Ring:
             if name not in self._order and child.poll() is not None:
                 self._order.append(name)
                 if child.returncode != 0:
-                    self._drain()
+                    self._drain(name)
+        if self._drain_began is not None and time.monotonic() > self._terminate_at:
+            self._terminate_at = inf
+            self._send(signal.SIGTERM, LEADERS)
         if self._drain_began is not None and time.monotonic() > self._drain_began + limits.DRAIN_S_MAX:
             self._kill()
 
@@ -151,11 +157,14 @@ class Ring:
         elif time.monotonic() > self._drain_began + self._settings.tick_s / 2:
             self._send(self._signals[0], [name for name in LEADERS if catches(self._children[name].pid, self._signals[0])])
 
-    def _drain(self) -> None:
-        """A stage has died: let the others end in order."""
+    def _drain(self, ended: str) -> None:
+        """A stage has died: let the others end in order.
+
+        The frontier ends when its input does: a stage behind it is about to die, and must be able to say of what.
+        """
         if self._drain_began is None:
             self._drain_began = time.monotonic()
-            self._send(signal.SIGTERM, LEADERS)
+            self._terminate_at = self._drain_began + (LAST_WORDS_S if ended == "frontier" else 0.0)
 
     def _send(self, number: int, names: Sequence[str]) -> None:
         for name in names:

@@ -114,15 +114,11 @@ def refused(crawl: Crawl, reason: str) -> list[str]:
 def state_of(crawl: Crawl, text: str) -> object:
     """Give the state of a URL."""
     from crawltool.core import urls
-    from crawltool.stores.crawldb import CrawlDb
 
     url = urls.parse(text)
     assert url is not None
-    db = CrawlDb.look(crawl.dir / "frontier.db")
-    try:
-        return db.explain(url)["state"]
-    finally:
-        db.close()
+    told = crawl.tool("why", url.href, "--json")
+    return json.loads(told.stdout)["state"]
 
 
 def test_a_slow_down_holds_at_once(tmp_path: Path) -> None:
