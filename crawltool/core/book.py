@@ -8,13 +8,10 @@ through core/workbench.Port: a dict in tests, the store in life. What this turn 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-
-import msgspec
 
 from crawltool.core import rows
 from crawltool.core.hosts import Host, State
-from crawltool.core.ledger import Ledger, bump
+from crawltool.core.ledger import Ledger, bump, ledger_of
 from crawltool.core.politeness import Policy
 from crawltool.core.rows import Entry, Lease, Save, Settled, Table
 from crawltool.core.rulebook import Rulebook
@@ -24,9 +21,6 @@ from crawltool.core.workbench import Port, Workbench
 
 PRIORITY_S = 3600.0  # a point of priority counts as much as being seen that much earlier
 EXPIRIES_SPARE = 10_000  # places of ended leases that the heap of expiries may hold
-SCAN_ROWS = 10_000
-LAST_KEY = b"\xff" * 64
-_ledger_of = msgspec.msgpack.Decoder(Ledger).decode
 
 
 class Book(Workbench):
@@ -325,17 +319,11 @@ class Book(Workbench):
         """Read the counters and serial numbers."""
         raw = self.port.get(Table.META, b"ledger")
         if raw is not None:
-            self.ledger = _ledger_of(raw)
+            self.ledger = ledger_of(raw)
         serials = self.port.get(Table.META, b"serials")
         if serials is not None:
             self.serial, self.host_numbers, self.seq = (int(part) for part in serials.split())
-        self.lengths.load(self.port.get(Table.META, b"lengths"), self.each(Table.LENGTHS))
-
-    def each(self, table: Table, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[tuple[bytes, bytes]]:
-        """Give all committed rows of a table, or of a range of it."""
-        while part := self.port.scan(table, start, end, SCAN_ROWS):
-            yield from part
-            start = part[-1][0] + b"\0"
+        self.lengths.load(self.port.get(Table.META, b"lengths"), rows.each(self.port.scan, Table.LENGTHS))
 
     def key_of(self, entry: Entry) -> bytes:
         """Give the key of an entry's URL."""

@@ -114,9 +114,9 @@ class Frontier:
         book.load_meta()
         self.lessons.load()
         longer_s = self._longer_delay()
-        self.admission.scope.restore([key[6:].decode() for key, _ in book.each(Table.META, b"scope:", b"scope;")])
+        self.admission.scope.restore([key[6:].decode() for key, _ in rows.each(book.port.scan, Table.META, b"scope:", b"scope;")])
         hosting.restore_addresses(book, now)
-        leases = {key.decode(): rows.lease_of(value) for key, value in book.each(Table.LEASES)}
+        leases = {key.decode(): rows.lease_of(value) for key, value in rows.each(book.port.scan, Table.LEASES)}
         self._load_hosts(leases, now, longer_s)
         self._load_waiting(now)
         self._load_leases(leases, now, void_leases)
@@ -142,7 +142,7 @@ class Frontier:
         book = self.book
         taken = Counter(lease.host for lease in leases.values() if lease.address is not None)
         asking = {lease.host for lease in leases.values() if lease.address is None}
-        for key, value in book.each(Table.HOSTS):
+        for key, value in rows.each(book.port.scan, Table.HOSTS):
             name, row = key.decode(), rows.host_row_of(value)
             queued = book.lengths.of_host(row.number)
             is_out = name in taken or name in asking
@@ -161,7 +161,7 @@ class Frontier:
 
     def _load_waiting(self, now: float) -> None:
         """Hold what waits for another try: no longer than it was meant to, whatever the clock says now."""
-        for place, value in self.book.each(Table.WAITING):
+        for place, value in rows.each(self.book.port.scan, Table.WAITING):
             entry = rows.entry_of(value)
             longest_s = max(float(limits.RETURNED_WAIT_S_MAX), backoff(self.book.policy, entry.attempt, 0.0))
             self.book.remember_waiting(place, entry, min(int.from_bytes(place[:8], "big") / 1e6, now + longest_s))
@@ -200,7 +200,7 @@ class Frontier:
     def _revive(self) -> None:
         """Judge again what the last run gave up for reasons of a run or of its limits. (Hosts: Workbench.remember.)"""
         book = self.book
-        for place, value in book.each(Table.SETTLED, b"0", b"1"):
+        for place, value in rows.each(book.port.scan, Table.SETTLED, b"0", b"1"):
             settled = rows.settled_of(value)
             entry, url = settled.entry, split(settled.entry.url)
             if url is None or (settled.reason in rows.LIMIT_REASONS and self.admission.limit(entry, url) is not None):

@@ -282,7 +282,7 @@ def answers_elsewhere(host: Host, authority: str) -> bool:
 
 def restore_addresses(book: Book, now: float) -> None:
     """Hold the addresses that rest, or where hosts complained of late; no stored rest exceeds its recorded length."""
-    for key, value in book.each(Table.META, rows.ADDRESS_PREFIX, rows.ADDRESS_END):
+    for key, value in rows.each(book.port.scan, Table.META, rows.ADDRESS_PREFIX, rows.ADDRESS_END):
         row = rows.address_row_of(value)
         row.rest_until = min(row.rest_until, now + row.rest_s)
         row.complaints = {name: min(at, now) for name, at in row.complaints.items()}

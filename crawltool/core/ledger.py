@@ -53,6 +53,9 @@ class Ledger(msgspec.Struct):
         yield from sorted(both.items(), key=lambda pair: -pair[1])
 
 
+ledger_of = msgspec.msgpack.Decoder(Ledger).decode
+
+
 def bump(counts: dict[str, int], name: str, by: int = 1) -> None:
     """Add to one count of a dict; a count of zero is not kept."""
     value = counts.get(name, 0) + by

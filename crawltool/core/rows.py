@@ -7,6 +7,7 @@ msgpack arrays; new fields go to the end with a default, so an older database st
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 
 import msgspec
@@ -34,6 +35,16 @@ class Table(IntEnum):
 
 
 Save = list[tuple[Table, bytes, bytes | None]]  # None deletes
+TableScan = Callable[[Table, bytes, bytes, int], list[tuple[bytes, bytes]]]  # as core/workbench.Port has it
+SCAN_ROWS = 10_000
+LAST_KEY = b"\xff" * 64
+
+
+def each(scan: TableScan, table: Table, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[tuple[bytes, bytes]]:
+    """Give all committed rows of a table, or of a range of it, in order; a bounded number of them is held."""
+    while part := scan(table, start, end, SCAN_ROWS):
+        yield from part
+        start = part[-1][0] + b"\0"
 
 
 class Entry(msgspec.Struct, array_like=True, gc=False):

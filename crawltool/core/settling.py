@@ -1,7 +1,7 @@
 """What an outcome does: the lease ends, the clocks move, the URL is settled or tried again (laws 3, 5, 8).
 
 Called by core/frontier for each outcome line and for each lease that ran out. A fact is applied whoever reports it; what
-an outcome found goes back to the caller as found, to be admitted in the same batch.
+an outcome found goes back to the caller, to be admitted in the same batch.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ from crawltool.errors import BadPolicy
 
 PREFIX, PREFIX_END = b"control:", b"control;"
 TOP_PRIORITY = 1e6  # what inject gives where the line names none: before all that links and sitemaps claim
-SCAN_ROWS = 10_000
 REASON_CHARS_MAX = 100
 TOLD_CHARS_MAX = 2000  # of a URL in the log
 Number = TypeVar("Number", int, float)
@@ -41,14 +40,14 @@ class HostSettings(msgspec.Struct, array_like=True):
     reputation: float | None = None
 
 
-_settings_of = msgspec.msgpack.Decoder(HostSettings).decode
+settings_of = msgspec.msgpack.Decoder(HostSettings).decode
 
 
 class Steering:
     """The operator's hand on the crawl.
 
     delays, budgets and reputations are read by the rooms that decide, one look-up a target; `paused` by core/release;
-    `stop` and `wants_reload` by the frontier's shell.
+    `stop` by the frontier's shell.
     """
 
     def __init__(self, book: Book, admission: Admission, bans: Bans) -> None:
@@ -81,11 +80,8 @@ class Steering:
 
     def start(self) -> None:
         """Take up what was set, in the frontier's start; a ban list that changed meanwhile is applied to what is stored."""
-        start = PREFIX
-        while part := self.book.port.scan(Table.META, start, PREFIX_END, SCAN_ROWS):
-            for key, value in part:
-                self._restore(key.removeprefix(PREFIX), value)
-            start = part[-1][0] + b"\0"
+        for key, value in rows.each(self.book.port.scan, Table.META, PREFIX, PREFIX_END):
+            self._restore(key.removeprefix(PREFIX), value)
         self.bans_changed()
 
     def _restore(self, key: bytes, value: bytes) -> None:
@@ -93,7 +89,7 @@ class Steering:
         if kind == b"ban" and (ban := read_line(name.decode())) is not None:
             self.bans.block(ban)
         elif kind == b"host":
-            self._hold(name.decode(), _settings_of(value))
+            self._hold(name.decode(), settings_of(value))
         elif kind == b"bans":
             self.bans_applied = value
         elif kind == b"paused":

@@ -14,7 +14,7 @@ from typing import Any
 
 import rocksdict
 
-from crawltool.core.rows import Save, Table
+from crawltool.core.rows import Save, Table, each
 from crawltool.errors import BadPolicy, CannotHold, DiskTrouble, NoInput
 from crawltool.stores.seen import Seen, Snapshot
 
@@ -189,16 +189,10 @@ class CrawlDb:
         seen = Seen.load(self.path.with_name("seen"))
         trimmed = int(self.get(Table.META, b"trimmed") or b"-1")
         if trimmed >= seen.generation:  # the snapshot is lost
-            seen.add(key for key, _ in self._each(Table.KNOWN))
-        for _, keys in self._each(Table.SINCE):
+            seen.add(key for key, _ in each(self.scan, Table.KNOWN))
+        for _, keys in each(self.scan, Table.SINCE):
             seen.add(keys[at : at + 16] for at in range(0, len(keys), 16))
         return seen
-
-    def _each(self, table: Table) -> Iterator[tuple[bytes, bytes]]:
-        start = b""
-        while rows_read := self.scan(table, start, b"\xff" * 64, 10_000):
-            yield from rows_read
-            start = rows_read[-1][0] + b"\0"
 
     def keep_sieve(self) -> None:
         """Write a snapshot of the sieve in a thread when one is due, and forget the rows that it makes needless.

@@ -17,12 +17,12 @@ from pathlib import Path
 import msgspec
 
 from crawltool.core import rows
-from crawltool.core.ledger import Ledger
+from crawltool.core.ledger import Ledger, ledger_of
 from crawltool.core.lengths import Lengths
 from crawltool.core.reputation import Budget, budget
 from crawltool.core.robots import Rules
 from crawltool.core.rows import Entry, HostRow, RobotsRow, Table
-from crawltool.core.steering import PREFIX, HostSettings
+from crawltool.core.steering import PREFIX, HostSettings, settings_of
 from crawltool.core.urls import Url, split_once
 from crawltool.core.urls import key as url_key
 from crawltool.records import Robots
@@ -32,11 +32,7 @@ from crawltool.stores.crawldb import CrawlDb
 STATES = ("queued", "leased", "done", "failed", "refused")
 CLASS_WORDS = ("urgent", "high", "normal", "low")
 VIA_MAX = 20  # pages named on the way from a seed
-_SCAN_ROWS = 10_000
 _ASKED_AT_ONCE = 1000
-_LAST_KEY = b"\xff" * 64
-_ledger_of = msgspec.msgpack.Decoder(Ledger).decode
-_settings_of = msgspec.msgpack.Decoder(HostSettings).decode
 
 
 class UrlRow(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -121,22 +117,16 @@ class CrawlView:
         self.outcomes = directory / "outcomes"
         self.db = CrawlDb.look(directory / "frontier.db")
         self.lengths = Lengths()
-        self.lengths.load(self.db.get(Table.META, b"lengths"), self.each(Table.LENGTHS))
+        self.lengths.load(self.db.get(Table.META, b"lengths"), rows.each(self.db.scan, Table.LENGTHS))
 
     def close(self) -> None:
         """Close the database."""
         self.db.close()
 
-    def each(self, table: Table, start: bytes = b"", end: bytes = _LAST_KEY) -> Iterator[tuple[bytes, bytes]]:
-        """Give all rows of a table, or of a range of it, in order."""
-        while part := self.db.scan(table, start, end, _SCAN_ROWS):
-            yield from part
-            start = part[-1][0] + b"\0"
-
     def ledger(self) -> dict[tuple[str, str], int]:
         """Give how many URLs the crawl counts in each state, by state and reason; zeros are left out."""
         raw = self.db.get(Table.META, b"ledger")
-        ledger = _ledger_of(raw) if raw is not None else Ledger()
+        ledger = ledger_of(raw) if raw is not None else Ledger()
         found = {("queued", ""): ledger.queued, ("leased", ""): ledger.leased, ("done", ""): ledger.done}
         found |= {("failed", reason): count for reason, count in ledger.failed.items()}
         found |= {("refused", reason): count for reason, count in ledger.refused.items()}
@@ -156,21 +146,21 @@ class CrawlView:
             yield from self._settled(states)
 
     def _queued(self) -> Iterator[UrlRow]:
-        for key, value in self.each(Table.QUEUE):
+        for key, value in rows.each(self.db.scan, Table.QUEUE):
             entry = rows.entry_of(value)
             if entry.kind != "robots":  # the frontier's own: no URL of the crawl
                 yield _row(entry, "queued", priority_class=CLASS_WORDS[key[4]])
-        for place, value in self.each(Table.WAITING):
+        for place, value in rows.each(self.db.scan, Table.WAITING):
             yield _row(rows.entry_of(value), "queued", due_at=int.from_bytes(place[:8], "big") / 1e6)
 
     def _leased(self) -> Iterator[UrlRow]:
-        for name, value in self.each(Table.LEASES):
+        for name, value in rows.each(self.db.scan, Table.LEASES):
             lease = rows.lease_of(value)
             if lease.entry.kind in ("page", "sitemap") and not lease.settled:
                 yield _row(lease.entry, "leased", lease=name.decode(), at=lease.released_at, expires_at=lease.expires_at)
 
     def _settled(self, states: Collection[str]) -> Iterator[UrlRow]:
-        for _, value in self.each(Table.SETTLED):
+        for _, value in rows.each(self.db.scan, Table.SETTLED):
             settled = rows.settled_of(value)
             if settled.state in states:
                 yield _row(settled.entry, settled.state, reason=settled.reason, detail=settled.detail or None, at=settled.at)
@@ -290,7 +280,7 @@ class CrawlView:
 
     def hosts(self, slots: int, delay_s: float) -> Iterator[HostLine]:
         """Give every host that the crawl met, by name. slots and delay_s: --per-host and --delay, for its crawl budget."""
-        for name, value in self.each(Table.HOSTS):
+        for name, value in rows.each(self.db.scan, Table.HOSTS):
             yield self.host_line(name.decode(), rows.host_row_of(value), slots, delay_s)
 
     def host_line(self, name: str, row: HostRow, slots: int, delay_s: float) -> HostLine:
@@ -327,17 +317,17 @@ class CrawlView:
     @cached_property
     def _leased_of(self) -> Counter[str]:
         """Count the leases of each host; there are no more than --room."""
-        return Counter(rows.lease_of(value).host for _, value in self.each(Table.LEASES))
+        return Counter(rows.lease_of(value).host for _, value in rows.each(self.db.scan, Table.LEASES))
 
     @cached_property
     def _rests_of_addresses(self) -> dict[str, float]:
         """Tell until when addresses rest that several hosts complained at; there are few."""
-        found = self.each(Table.META, rows.ADDRESS_PREFIX, rows.ADDRESS_END)
+        found = rows.each(self.db.scan, Table.META, rows.ADDRESS_PREFIX, rows.ADDRESS_END)
         return {key[len(rows.ADDRESS_PREFIX) :].decode(): rows.address_row_of(row).rest_until for key, row in found}
 
     def _set_by_operator(self, name: str) -> HostSettings:
         raw = self.db.get(Table.META, PREFIX + b"host:" + name.encode())
-        return _settings_of(raw) if raw is not None else HostSettings()
+        return settings_of(raw) if raw is not None else HostSettings()
 
 
 def _row(entry: Entry, state: str, **facts: object) -> UrlRow:
