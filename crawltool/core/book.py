@@ -101,9 +101,10 @@ class Book(Workbench):
         if number is None:
             host = self.hosts.get(name) or (self.host(name) if len(self.hosts) < self.hot_most else self._unless_cold(name))
             number = host.row.number if host is not None else self.room.cold[name]
-        place, rank = (rows.NORMAL, entry.first_seen_at) if entry.priority == 0.0 else self.rank(entry)
+        place, rank = self.rank(entry)
+        rank -= bonus_s
         self.serial += 1
-        queue_key = rows.queue_key(number, place, rank - bonus_s, self.serial)
+        queue_key = rows.queue_key(number, place, rank, self.serial)
         self.ledger.accepted += 1
         self.ledger.queued += 1
         self.fresh_rows[key] = row = rows.QUEUED + queue_key
