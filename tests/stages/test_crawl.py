@@ -13,6 +13,8 @@ import pytest
 
 from crawltool.stages import crawl
 
+# As the real stages do (stages/drain), one ends of the broken pipe when who reads its lines is gone, at whatever moment that is.
+ENDS_WITH_ITS_READER = "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
 PASS_ON = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line); sys.stdout.buffer.flush()\n"
 # Sends ten lines around the ring, closes its output, reads its input to the end: the protocol of a frontier.
 FRONTIER = """
@@ -46,7 +48,7 @@ def ring(**programs: str) -> crawl.Ring:
     texts = dict.fromkeys(crawl.RING, PASS_ON) | {"frontier": FRONTIER} | programs
 
     def command(name: str, arguments: Sequence[str]) -> list[str]:
-        return [sys.executable, "-S", "-E", "-c", texts[name]]
+        return [sys.executable, "-S", "-E", "-c", ENDS_WITH_ITS_READER + texts[name]]
 
     return crawl.Ring(crawl.Settings(arguments={}, tick_s=0.05, capture_words=True, command=command))
 
@@ -67,9 +69,10 @@ def test_the_code_of_the_frontier_is_the_crawls() -> None:
     assert ended.code == 69 and ended.culprit == "frontier"
 
 
+@pytest.mark.parametrize("pipe_first_s", [0.0, 0.3])  # how long the others see the broken pipe before crawl sees the death
 @pytest.mark.parametrize("name", ["fetch", "parse", "dedup"])
-def test_a_stage_that_is_killed_is_named_and_the_code_is_75(name: str) -> None:
-    killed = {name: "import os; os.kill(os.getpid(), 9)"}
+def test_a_stage_that_is_killed_is_named_and_the_code_is_75(name: str, pipe_first_s: float) -> None:
+    killed = {name: f"import os, time; os.close(0); time.sleep({pipe_first_s}); os.kill(os.getpid(), 9)"}
     ended, _ = run(ring(frontier=PATIENT, **killed))
     assert (ended.code, ended.culprit, ended.returncode) == (75, name, -signal.SIGKILL)
 
