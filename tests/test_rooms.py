@@ -32,22 +32,22 @@ SHARED_PLUMBING = {"clock", "drain", "feeds", "lines", "outlets", "sinks", "sour
 # Each third-party package is imported by one file, or one named set.
 DOORS: dict[str, set[str]] = {
     "ada_url": {"core/urls"},
-    "cchardet": {"core/charset"},
+    "cchardet": {"core/pages/charset"},
     "click": {"cli"},
     "httpx": {"net/transport"},
     "isal": {"core/decoding", "stores/warc", "stores/warcfile", "stores/warcread", "stages/where"},
     "lmdb": {"stores/digests", "stores/signatures"},
-    "numpy": {"core/simhash", "core/neardup"},
+    "numpy": {"core/pages/simhash", "core/pages/neardup"},
     "publicsuffixlist": {"core/scope"},
     "pycurl": {"net/engine", "net/handle", "net/waiting"},
     "rbloom": {"stores/seen"},
-    "resiliparse": {"core/text"},
+    "resiliparse": {"core/pages/text"},
     "rich": {"cli/progress"},
     "rocksdict": {"stores/crawldb"},
-    "selectolax": {"core/html"},
+    "selectolax": {"core/pages/html"},
     "trio": {"net", "stages", "cli/frontier", "cli/fetch", "cli/seed"},  # cli: trio.run
     "warcio": {"stores/warcread"},
-    "xxhash": {"core/urls", "core/simhash"},
+    "xxhash": {"core/urls", "core/pages/simhash"},
     "zstandard": {"core/decoding", "stores/frames", "stores/crawllog", "stages/where"},
     "msgspec": {"crawltool"},  # the record library: anywhere
 }
@@ -58,7 +58,11 @@ NOT_IN_CORE = {
     "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio", "urllib", "uuid",
 }  # fmt: skip
 # datetime's parsers are pure; its clocks are not.
-ALLOWED_IN_CORE = {"core/freshness": {"datetime"}, "core/sitemaps": {"datetime", "io"}, "core/warcrecords": {"datetime", "uuid"}}
+ALLOWED_IN_CORE = {
+    "core/freshness": {"datetime"},
+    "core/pages/sitemaps": {"datetime", "io"},
+    "core/warcrecords": {"datetime", "uuid"},
+}
 CLOCKS = {"now", "utcnow", "today", "time", "monotonic", "uuid1", "uuid4", "urandom", "open", "input", "print"}
 
 FILE_LINES_AIM, FILE_LINES_WALL = 300, 450
@@ -121,6 +125,17 @@ def test_imports_go_one_way(path: Path) -> None:
         assert there == here or there in MAY_IMPORT[here], f"{path}:{line}: {here} may not import {target}"
 
 
+def test_the_two_halves_of_core_do_not_know_each_other() -> None:
+    wrong = [
+        f"{path}:{line}: {target}"
+        for path in (PACKAGE / "core").rglob("*.py")
+        for line, target in own_imports(path)
+        for half in ("core/frontier", "core/pages")
+        if target.startswith(half) and not place(path).startswith(half)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_stage_imports_another_stage() -> None:
     wrong = [
         f"{path}:{line}: {target}"
@@ -154,7 +169,7 @@ def test_every_dependency_has_a_door_and_every_door_a_dependency() -> None:
     assert names == {door.lower() for door in DOORS}, names ^ set(DOORS)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=place)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=place)
 def test_core_has_no_clock_disk_or_socket(path: Path) -> None:
     banned = NOT_IN_CORE - ALLOWED_IN_CORE.get(place(path), set())
     for line, name in imports(path):

@@ -1,13 +1,14 @@
-"""Walk a host breadth first without a network, and tell core/discovery about each page as the frontier does."""
+"""Walk a host breadth first without a network, and tell core/frontier/discovery about each page as the frontier does."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from crawltool.core import html, links, urls
-from crawltool.core.discovery import Alarm, Discovery
-from crawltool.core.spaces import Fetched
+from crawltool.core import urls
+from crawltool.core.frontier.discovery import Alarm, Discovery
+from crawltool.core.frontier.spaces import Fetched
+from crawltool.core.pages import html, links
 from tests.web import table  # fills BEHAVIOURS
 from tests.web.answers import Answer, Request, Site, make
 

@@ -138,7 +138,7 @@ def line_of(action: str, target: str | None, value: str | None) -> records.Contr
 
 
 def _check_ban(text: str) -> None:
-    from crawltool.core import bans
+    from crawltool.core.frontier import bans
 
     if not bans.read_lines(text, "block").count:
         raise Misuse(f"{text!r} bans nothing")

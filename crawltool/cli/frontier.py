@@ -139,10 +139,10 @@ def accepted(text: str) -> tuple[str, ...]:
 
 def settings_of(directory: Path, until_idle: bool, output: str, given: dict[str, Any]) -> Any:
     """Build the stage's settings. Raises BadPolicy when the lease is too short for an exchange."""
-    from crawltool.core.bounds import Bounds
-    from crawltool.core.channels import read_rule
-    from crawltool.core.ordering import Order
-    from crawltool.core.politeness import Policy
+    from crawltool.core.frontier.bounds import Bounds
+    from crawltool.core.frontier.channels import read_rule
+    from crawltool.core.frontier.ordering import Order
+    from crawltool.core.frontier.politeness import Policy
     from crawltool.core.scope import ScopeRules
     from crawltool.stages.frontier import Settings
 

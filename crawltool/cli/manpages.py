@@ -2,7 +2,7 @@
 
 `python -m crawltool.cli.manpages man` writes them, `--check man` compares and lints. Sources: the click tree with each
 command's description, examples and notes; errors.py (EXIT STATUS), stages/drain (SIGNALS), limits.py (LIMITS), records.py
-(section 5), stores/spool (section 5), core/hosts (the state table). Run by make man and make check-man.
+(section 5), stores/spool (section 5), core/frontier/hosts (the state table). Run by make man and make check-man.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawltool.cli.main import COMMANDS, cli
 from crawltool.cli.options import Option
 from crawltool.cli.profiles import PROFILES
 from crawltool.cli.settings import BY_NAME, GROUPS
-from crawltool.core import hosts
+from crawltool.core.frontier import hosts
 from crawltool.errors import ENDINGS
 from crawltool.stages.drain import SIGNALS
 
@@ -181,7 +181,7 @@ def profiles() -> list[str]:
 
 
 def host_table() -> list[str]:
-    """Give the life of a host from core/hosts."""
+    """Give the life of a host from core/frontier/hosts."""
     lines = roff.prose("A host is in one of these states; what moves it is in this table and nowhere else.")
     for state, meaning in STATE_MEANINGS.items():
         moves = [f"{fact.value}: {after.value}" for (before, fact), after in hosts.TRANSITIONS.items() if before is state]

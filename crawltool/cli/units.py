@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crawltool.core.bounds import AUTO
+from crawltool.core.frontier.bounds import AUTO
 from crawltool.core.robotstoken import is_token, token_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Servers mislabel: a plain body called gzip is kept as it is and said so, an unknown word is ignored, bytes after the last
 member are dropped. Sizes are counted while unpacking, the only place that sees them (a bomb is 1,000 times its wire
-size). The door of isal and zstandard for content coding. Called by core/content for pages and core/sitemaps for files
+size). The door of isal and zstandard for content coding. Called by core/pages/content for pages and core/pages/sitemaps for files
 that are gzip by nature. Source: RFC 9110 section 8.4, RFC 9659 (zstd window).
 """
 

@@ -26,7 +26,7 @@ from typing import Self
 import msgspec
 
 from crawltool import limits, records
-from crawltool.core import neardup
+from crawltool.core.pages import neardup
 from crawltool.errors import DiskTrouble
 from crawltool.records import Dup, Locator, Page, Text
 from crawltool.stages.drain import FilterDrain

@@ -18,15 +18,15 @@ import msgspec
 import trio
 
 from crawltool import limits, records
-from crawltool.core import status
-from crawltool.core.bans import Bans
-from crawltool.core.bounds import Bounds
-from crawltool.core.channels import Rule
-from crawltool.core.frontier import Event, Frontier, Turn
-from crawltool.core.ledger import bump
-from crawltool.core.ordering import Order
-from crawltool.core.politeness import Policy
-from crawltool.core.rows import Table
+from crawltool.core.frontier import status
+from crawltool.core.frontier.bans import Bans
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.channels import Rule
+from crawltool.core.frontier.ledger import bump
+from crawltool.core.frontier.ordering import Order
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.rows import Table
+from crawltool.core.frontier.turn import Event, Frontier, Turn
 from crawltool.core.scope import Scope, ScopeRules
 from crawltool.errors import BadRecord, CannotHold, NoInput, NothingFetched, Unfinished
 from crawltool.stages.clock import LOCK_NAME, Clock, from_note, read_note

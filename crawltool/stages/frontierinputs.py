@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from crawltool import limits, records
-from crawltool.core.channels import NAME, OPERATOR
-from crawltool.core.frontier import Event
+from crawltool.core.frontier.channels import NAME, OPERATOR
+from crawltool.core.frontier.turn import Event
 from crawltool.errors import CannotHold
 from crawltool.stages.sources import AsyncSource, Batch, Inputs, SpoolFeed
 from crawltool.stages.where import Trouble

@@ -1,6 +1,6 @@
 """What is on the pages that were fetched? The filter that reads them.
 
-Acts on outcomes of pages and sitemaps that have a body in the archive and a type that core/content reads; all else passes
+Acts on outcomes of pages and sitemaps that have a body in the archive and a type that core/pages/content reads; all else passes
 byte for byte, and so does an outcome that was read before. The body is read by locator, `page` and `links` are spliced
 in, the text goes before in a line of its own, and links that do not fit go ahead as candidates (law 3: same write, before
 the outcome). A page's trouble is in `page.trouble`; no page ends the stage. No memory, so nothing to save between
@@ -18,8 +18,8 @@ from typing import Literal
 import msgspec
 
 from crawltool import limits, records
-from crawltool.core import content
-from crawltool.core.reading import Reading, join_troubles
+from crawltool.core.pages import content
+from crawltool.core.pages.reading import Reading, join_troubles
 from crawltool.records import Candidate, Link, Locator, Page, Text
 from crawltool.stages.drain import FilterDrain
 from crawltool.stages.lines import Batch, Sink, Trouble, open_sink, open_source, parse_routes

@@ -2,7 +2,7 @@
 
 A file is read whole, at start and again when its name leads to other bytes (inode, size or time of change). One that is gone or
 cannot be read while the crawl runs keeps the bans it had, and that is said: an opt-out must not end with a slip of an editor.
-core/bans gives the lines their meaning. Called by stages/frontier.
+core/frontier/bans gives the lines their meaning. Called by stages/frontier.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crawltool import limits
-from crawltool.core.bans import BanList, read_lines
+from crawltool.core.frontier.bans import BanList, read_lines
 from crawltool.errors import BadPolicy
 
 

@@ -1,8 +1,8 @@
 """The crawl database: what the frontier knows, kept in RocksDB so that it survives kill -9 at any byte.
 
-One write batch per turn, synced before targets leave (law 1). It answers core/workbench.Port: reads see what was committed;
-a sieve in front says which keys are certainly new (law 7). stages/frontier owns it; `CrawlDb.look` opens it for questions only,
-also while a crawl runs. The door of rocksdict.
+One write batch per turn, synced before targets leave (law 1). It answers core/frontier/workbench.Port: reads see what was
+committed; a sieve in front says which keys are certainly new (law 7). stages/frontier owns it; `CrawlDb.look` opens it for
+questions only, also while a crawl runs. The door of rocksdict.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import rocksdict
 
-from crawltool.core.rows import Save, Table, each
+from crawltool.core.frontier.rows import Save, Table, each
 from crawltool.errors import BadPolicy, CannotHold, DiskTrouble, NoInput
 from crawltool.stores.seen import Seen, Snapshot
 
@@ -60,7 +60,7 @@ def _options(cache: Any, table: Table | None) -> Any:
 
 
 class CrawlDb:
-    """The tables of core/rows.Table in one RocksDB."""
+    """The tables of core/frontier/rows.Table in one RocksDB."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         if read_only and not (path / "CURRENT").exists():
@@ -110,7 +110,7 @@ class CrawlDb:
                 f"{self.path} was written by another version of crawltool", remedy="use that version, or a new directory"
             )
 
-    # --- core/workbench.Port ---
+    # --- core/frontier/workbench.Port ---
 
     def known(self, keys: list[bytes]) -> list[bytes | None]:
         """Give the KNOWN rows of many keys; those that the sieve calls new cost no read."""

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from crawltool.core import rows
-from crawltool.core.ledger import Ledger, ledger_of
-from crawltool.core.lengths import Lengths
-from crawltool.core.reputation import Budget, budget
+from crawltool.core.frontier import rows
+from crawltool.core.frontier.ledger import Ledger, ledger_of
+from crawltool.core.frontier.lengths import Lengths
+from crawltool.core.frontier.reputation import Budget, budget
+from crawltool.core.frontier.rows import Entry, HostRow, RobotsRow, Table
+from crawltool.core.frontier.steering import PREFIX, HostSettings, settings_of
 from crawltool.core.robots import Rules
-from crawltool.core.rows import Entry, HostRow, RobotsRow, Table
-from crawltool.core.steering import PREFIX, HostSettings, settings_of
 from crawltool.core.urls import Url, split_once
 from crawltool.core.urls import key as url_key
 from crawltool.records import Robots

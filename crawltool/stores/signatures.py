@@ -9,7 +9,7 @@ Law 4: dedup publishes, then saves here. Called by stages/dedup.
   digests   BLAKE2b-128 of the payload digest -> row number
   rows      row number -> (url, of, distance)
   aliases   row number, BLAKE2b-128 of the URL -> nothing
-  buckets   block key (core/neardup) -> (row number, SimHash), sorted duplicates
+  buckets   block key (core/pages/neardup) -> (row number, SimHash), sorted duplicates
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import lmdb
 import msgspec
 
 from crawltool import limits
-from crawltool.core import neardup
+from crawltool.core.pages import neardup
 from crawltool.errors import DiskTrouble
 from crawltool.stores import atomic
 from crawltool.stores.pages import START, Place

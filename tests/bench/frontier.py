@@ -3,7 +3,7 @@
     python -m tests.bench.frontier --urls 1M,10M [--hosts 1M] [--feed candidates|outcomes] [--pin]
                                     [--keep DIR] [--json FILE] [--progress]
 
-core/frontier on a real database, all rules on. For each size: fill with new URLs (over all and in the last --chunk), URLs of
+core/frontier/turn on a real database, all rules on. For each size: fill with new URLs (over all and in the last --chunk), URLs of
 which 90 % are known (drawn Zipf(1) and uniformly), targets served over many hosts (with --met, also once the hosts' addresses
 and rules are known), then a restart in a new process, as after kill -9 and with the database out of the page cache; once, one
 host with a long queue and --per-host 1000 --delay 0. Each size goes on with the database of the one before; --keep DIR lets a
@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from crawltool.core.bounds import Bounds
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
 from tests.bench.frontier_driver import BOUNDS, Driver, Meter, Pump, State, many_hosts, span
 from tests.bench.frontier_feed import Indices, drawn, one_host_urls
 

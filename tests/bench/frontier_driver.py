@@ -1,4 +1,4 @@
-"""Drives core/frontier on a real database as stages/frontier does, and measures only that.
+"""Drives core/frontier/turn on a real database as stages/frontier does, and measures only that.
 
 `Driver.turn` is the one place that follows stages/frontier: decode, decide, commit, keep the sieve, keep the crawl log. `Pump`
 plays everybody else between its turns, with the clock stopped. Time in the crawl is counted, not waited for.
@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from crawltool import limits, records
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier, Turn
-from crawltool.core.politeness import Policy
-from crawltool.core.rows import Table
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.rows import Table
+from crawltool.core.frontier.turn import Event, Frontier, Turn
 from crawltool.core.scope import Scope, ScopeRules
 from crawltool.stages.frontier import BATCH_LINES_MAX, calm_collector
 from crawltool.stores.crawldb import CrawlDb

@@ -1,4 +1,4 @@
-"""How good is main text, and what does it cost: core/maintext beside resiliparse's own rules, on pages that others labelled.
+"""How good is main text, and what does it cost: core/pages/maintext beside resiliparse's own rules?
 
     python -m tests.bench.main_text [--repeat 3] [--missed]
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import zstandard
 from resiliparse.extract.html2text import extract_plain_text
 
-from crawltool.core import charset, html, maintext
+from crawltool.core.pages import charset, html, maintext
 from tests.paths import shared_data
 
 

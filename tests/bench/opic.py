@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawltool.core.importance import Importance, Order, Root, importance, worth_of
+from crawltool.core.frontier.importance import Importance, Order, Root, importance, worth_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -102,7 +102,7 @@ def test_a_block_refuses_the_queue_and_its_end_brings_it_back(tmp_path: Path) ->
 
 def refused(crawl: Crawl, reason: str) -> list[str]:
     """Give the URLs that were refused, from the database."""
-    from crawltool.core import rows
+    from crawltool.core.frontier import rows
     from crawltool.stores.crawldb import CrawlDb
 
     db = CrawlDb.look(crawl.dir / "frontier.db")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from crawltool import limits, records
-from crawltool.core.rows import Table
+from crawltool.core.frontier.rows import Table
 from crawltool.stores.crawldb import CrawlDb
 from crawltool.stores.spool import SpoolWriter
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from crawltool.core.rows import Save, Table
+from crawltool.core.frontier.rows import Save, Table
 from crawltool.stores import crawldb, seen
 from crawltool.stores.crawldb import CrawlDb
 from crawltool.stores.seen import Seen

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawltool.core.rows import Save, Table
+from crawltool.core.frontier.rows import Save, Table
 from crawltool.stores.crawldb import CrawlDb
 from tests.sim.crawl import Plan, SimCrawl
 from tests.sim.store import DictStore

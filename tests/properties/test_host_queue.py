@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawltool.core import queue, rows
-from crawltool.core.queue import HostQueue
-from crawltool.core.rows import Entry, Table
+from crawltool.core.frontier import queue, rows
+from crawltool.core.frontier.queue import HostQueue
+from crawltool.core.frontier.rows import Entry, Table
 from tests.sim.store import DictStore
 
 PREFIX = rows.queue_prefix(7, rows.NORMAL)

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawltool import records
-from crawltool.core import rows
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.politeness import Policy
-from crawltool.core.rows import Table
+from crawltool.core.frontier import rows
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.rows import Table
+from crawltool.core.frontier.turn import Event, Frontier
 from crawltool.core.scope import Scope, ScopeRules
 from tests.sim.store import DictStore
 

@@ -17,11 +17,11 @@ import msgspec
 import pytest
 
 from crawltool import records
-from crawltool.core.bans import Bans, read_lines
-from crawltool.core.bounds import Bounds
-from crawltool.core.channels import Rule, read_rule
-from crawltool.core.frontier import Event, Frontier, Turn
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.bans import Bans, read_lines
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.channels import Rule, read_rule
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.turn import Event, Frontier, Turn
 from crawltool.core.scope import Scope, ScopeRules
 from tests.sim.store import DictStore
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from crawltool import records
-from crawltool.core import queue, rows
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier, Turn
-from crawltool.core.ordering import Order
-from crawltool.core.politeness import Policy
-from crawltool.core.rows import Table
+from crawltool.core.frontier import queue, rows
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.ordering import Order
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.rows import Table
+from crawltool.core.frontier.turn import Event, Frontier, Turn
 from crawltool.core.scope import Scope, ScopeRules
 from tests.sim import laws
 from tests.sim.fetchers import Fetchers

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from crawltool import records
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.politeness import Policy
 from tests.sim.world import World
 
 EPSILON = 1e-6

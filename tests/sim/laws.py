@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from crawltool import limits, records
-from crawltool.core import rows
-from crawltool.core.frontier import Frontier, Turn
-from crawltool.core.importance import worth_of
-from crawltool.core.lengths import Lengths
-from crawltool.core.politeness import Policy
-from crawltool.core.rows import Table
+from crawltool.core.frontier import rows
+from crawltool.core.frontier.importance import worth_of
+from crawltool.core.frontier.lengths import Lengths
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.rows import Table
+from crawltool.core.frontier.turn import Frontier, Turn
 from crawltool.core.urls import key, split
 from tests.sim.fetchers import domain_of
 from tests.sim.store import DictStore

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import bisect
 
-from crawltool.core.rows import Save, Table
+from crawltool.core.frontier.rows import Save, Table
 
 
 class DictStore:
-    """core/workbench.Port over dicts; keys are kept sorted per table."""
+    """core/frontier/workbench.Port over dicts; keys are kept sorted per table."""
 
     def __init__(self) -> None:
         self.rows: dict[Table, dict[bytes, bytes]] = {table: {} for table in Table}

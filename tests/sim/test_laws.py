@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.politeness import Policy
 from tests.sim.crawl import Plan, SimCrawl
 
 SEED = os.environ.get("SEED")

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from crawltool.core import hosting, politeness, release, rows
-from crawltool.core.admission import Admission
-from crawltool.core.book import Book
-from crawltool.core.frontier import Frontier
-from crawltool.core.hosts import Address, Host
-from crawltool.core.lengths import Lengths
-from crawltool.core.politeness import Domain, Slots
-from crawltool.core.queue import HostQueue
-from crawltool.core.rows import Table
-from crawltool.core.rulebook import RobotsState
-from crawltool.core.settling import Settling
-from crawltool.core.waitingroom import WaitingRoom
-from crawltool.core.workbench import Workbench
+from crawltool.core.frontier import hosting, politeness, release, rows
+from crawltool.core.frontier.admission import Admission
+from crawltool.core.frontier.book import Book
+from crawltool.core.frontier.hosts import Address, Host
+from crawltool.core.frontier.lengths import Lengths
+from crawltool.core.frontier.politeness import Domain, Slots
+from crawltool.core.frontier.queue import HostQueue
+from crawltool.core.frontier.rows import Table
+from crawltool.core.frontier.rulebook import RobotsState
+from crawltool.core.frontier.settling import Settling
+from crawltool.core.frontier.turn import Frontier
+from crawltool.core.frontier.waitingroom import WaitingRoom
+from crawltool.core.frontier.workbench import Workbench
 from tests.sim import crawl
 from tests.sim.crawl import Plan, SimCrawl
 
@@ -100,7 +100,7 @@ def retry_after_is_not_heard(patch: Patch) -> None:
 
 def slots_are_forgotten_at_a_restart(patch: Patch) -> None:
     """Law 5."""
-    from crawltool.core import workbench
+    from crawltool.core.frontier import workbench
 
     patch.setattr(workbench, "restored_slots", lambda row, count, taken, now: Slots(count, [0.0] * (count - taken), taken))
 

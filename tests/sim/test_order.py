@@ -7,10 +7,10 @@ import heapq
 import pytest
 
 from crawltool import records
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.ordering import Order
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.ordering import Order
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.turn import Event, Frontier
 from crawltool.core.scope import Scope, ScopeRules
 from tests.bench.opic import Graph, hosted, pagerank, recall
 from tests.sim.store import DictStore

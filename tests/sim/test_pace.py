@@ -8,9 +8,9 @@ from collections.abc import Callable
 from math import inf
 
 from crawltool import records
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.turn import Event, Frontier
 from crawltool.core.scope import Scope, ScopeRules
 from tests.sim.store import DictStore
 

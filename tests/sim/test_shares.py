@@ -6,12 +6,12 @@ import heapq
 from collections import Counter, defaultdict
 
 from crawltool import records
-from crawltool.core import rows
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier import rows
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.turn import Event, Frontier
+from crawltool.core.frontier.turnstile import WEIGHTS
 from crawltool.core.scope import Scope, ScopeRules
-from crawltool.core.turnstile import WEIGHTS
 from tests.sim.store import DictStore
 
 POINTS = (20.0, 2.0, 0.0, -2.0)  # of each class

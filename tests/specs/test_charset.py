@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawltool.core import charset, charsetlabels
+from crawltool.core.pages import charset, charsetlabels
 from tests.paths import shared_data
 
 PRIVET = "Привет"

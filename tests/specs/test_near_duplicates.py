@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 import zstandard
 
-from crawltool.core import html, maintext, neardup, simhash
+from crawltool.core.pages import html, maintext, neardup, simhash
 from tests.paths import shared_data
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from crawltool.core.importance import Order, worth_of
+from crawltool.core.frontier.importance import Order, worth_of
 from tests.bench.opic import Crawl, Floats, Graph, attached, hosted, pagerank, recall, spearman
 
 PAGES, SEED = 100_000, 7

@@ -18,9 +18,9 @@ import zstandard
 
 from crawltool import limits, records
 from crawltool.core import identity, robots, urls
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.turn import Event, Frontier
 from crawltool.core.robotstoken import is_token, token_of
 from crawltool.core.scope import Scope, ScopeRules
 from crawltool.core.verdicts import Facts, availability, classify

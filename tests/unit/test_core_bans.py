@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawltool.core.bans import Ban, BanList, Bans, read_line, read_lines
+from crawltool.core.frontier.bans import Ban, BanList, Bans, read_line, read_lines
 from crawltool.core.urls import Url, parse
 from crawltool.errors import BadPolicy
 

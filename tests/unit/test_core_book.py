@@ -1,10 +1,10 @@
-"""core/book: a new URL stands at the same rank in its queue and, where its host is cold, in the waiting room."""
+"""core/frontier/book: a new URL stands at the same rank in its queue and, where its host is cold, in the waiting room."""
 
 from __future__ import annotations
 
-from crawltool.core.book import Book
-from crawltool.core.politeness import Policy
-from crawltool.core.rows import Entry
+from crawltool.core.frontier.book import Book
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.rows import Entry
 from tests.sim.store import DictStore
 
 

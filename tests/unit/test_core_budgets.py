@@ -1,12 +1,12 @@
-"""core/budgets: what a directory or a domain may bring in, also after a restart, and a raised limit revives what it refused."""
+"""Budgets: what a directory or a domain may bring in, also after a restart, and a raised limit revives what it refused."""
 
 from __future__ import annotations
 
 from crawltool import records
-from crawltool.core.bounds import AUTO, Bounds
-from crawltool.core.budgets import AUTO_BASE, AUTO_EACH, DomainRow, auto_budget
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.bounds import AUTO, Bounds
+from crawltool.core.frontier.budgets import AUTO_BASE, AUTO_EACH, DomainRow, auto_budget
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.turn import Event, Frontier
 from crawltool.core.scope import Scope, ScopeRules
 from tests.sim.store import DictStore
 

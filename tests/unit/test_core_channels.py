@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crawltool.core.book import Book
-from crawltool.core.channels import Channels, Rule, read_rule
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.book import Book
+from crawltool.core.frontier.channels import Channels, Rule, read_rule
+from crawltool.core.frontier.politeness import Policy
 from crawltool.errors import BadPolicy
 from tests.sim.store import DictStore
 

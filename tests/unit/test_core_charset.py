@@ -1,10 +1,10 @@
-"""core/charset: the charset parameter of a Content-Type."""
+"""core/pages/charset: the charset parameter of a Content-Type."""
 
 from __future__ import annotations
 
 import pytest
 
-from crawltool.core.charset import of_content_type
+from crawltool.core.pages.charset import of_content_type
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""core/confirmed: exact, bounded, and it grows with the crawl."""
+"""core/frontier/confirmed: exact, bounded, and it grows with the crawl."""
 
 from __future__ import annotations
 
 import random
 
-from crawltool.core.confirmed import Confirmed
+from crawltool.core.frontier.confirmed import Confirmed
 
 
 def test_it_never_holds_what_was_not_added() -> None:

@@ -1,4 +1,4 @@
-"""core/content: which reader reads what, and what happens before it does. Cases HTTP-04, AUD-03."""
+"""core/pages/content: which reader reads what, and what happens before it does. Cases HTTP-04, AUD-03."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawltool.core import content
-from crawltool.core.reading import Reading
+from crawltool.core.pages import content
+from crawltool.core.pages.reading import Reading
 
 URL = "http://site.test/p"
 PAGE = b'<!doctype html><title>t</title><p>some words and a <a href="/x">link</a>'

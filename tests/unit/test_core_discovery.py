@@ -1,4 +1,4 @@
-"""core/discovery: endless spaces raise one alarm each, honest sites of any size none, and memory stays bounded."""
+"""core/frontier/discovery: endless spaces raise one alarm each, honest sites of any size none, and memory stays bounded."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawltool.core import discovery, spaces
-from crawltool.core.discovery import Discovery
-from crawltool.core.patterns import covers, pattern_of, prefixes, repeats
-from crawltool.core.spaces import Fetched
+from crawltool.core.frontier import discovery, spaces
+from crawltool.core.frontier.discovery import Discovery
+from crawltool.core.frontier.patterns import covers, pattern_of, prefixes, repeats
+from crawltool.core.frontier.spaces import Fetched
 from tests.walks import Links, alarms, walk
 
 TARGETS = st.text("/ab1?=&.*", max_size=60).map(lambda text: "/" + text)

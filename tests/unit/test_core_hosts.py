@@ -1,12 +1,12 @@
-"""core/hosts: the table is the law, and clocks come back from a restart no longer than they were."""
+"""core/frontier/hosts: the table is the law, and clocks come back from a restart no longer than they were."""
 
 from __future__ import annotations
 
 import pytest
 
-from crawltool.core.hosts import FACTS_IGNORED, TRANSITIONS, Address, Fact, Host, State, is_literal, restored_slots
-from crawltool.core.politeness import Slots
-from crawltool.core.rows import HostRow
+from crawltool.core.frontier.hosts import FACTS_IGNORED, TRANSITIONS, Address, Fact, Host, State, is_literal, restored_slots
+from crawltool.core.frontier.politeness import Slots
+from crawltool.core.frontier.rows import HostRow
 
 
 def host(state: State) -> Host:

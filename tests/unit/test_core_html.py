@@ -1,4 +1,4 @@
-"""core/html: what a head says, and that no markup costs more than its length."""
+"""core/pages/html: what a head says, and that no markup costs more than its length."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawltool import limits
-from crawltool.core import html
+from crawltool.core.pages import html
 
 
 def test_a_head_tells_title_description_language_and_rules() -> None:

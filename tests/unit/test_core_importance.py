@@ -1,4 +1,4 @@
-"""core/importance: who gets what, that no cash is lost, when a URL moves, and that nobody enriches himself."""
+"""core/frontier/importance: who gets what, that no cash is lost, when a URL moves, and that nobody enriches himself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawltool.core.importance import (
+from crawltool.core.frontier.importance import (
     GROWTH,
     UNIT,
     Changes,

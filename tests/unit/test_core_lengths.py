@@ -1,4 +1,4 @@
-"""core/lengths: what a crash leaves is what was counted, however the rows were folded."""
+"""core/frontier/lengths: what a crash leaves is what was counted, however the rows were folded."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from crawltool.core import lengths
-from crawltool.core.lengths import Lengths
-from crawltool.core.rows import CLASSES, Save, Table
+from crawltool.core.frontier import lengths
+from crawltool.core.frontier.lengths import Lengths
+from crawltool.core.frontier.rows import CLASSES, Save, Table
 from tests.sim.store import DictStore
 
 

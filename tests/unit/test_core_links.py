@@ -1,4 +1,4 @@
-"""core/links: every link with its kind, words, place and whether it is followed. Cases HTM-01 to HTM-06, AUD-03."""
+"""core/pages/links: every link with its kind, words, place and whether it is followed. Cases HTM-01 to HTM-06, AUD-03."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawltool import limits
-from crawltool.core import html, links
+from crawltool.core.pages import html, links
 from crawltool.records import Link
 from tests.paths import shared_data
 

@@ -1,12 +1,12 @@
-"""core/listings: whose URLs a sitemap may list, and how far it is believed."""
+"""core/frontier/listings: whose URLs a sitemap may list, and how far it is believed."""
 
 from __future__ import annotations
 
-from crawltool.core import rows
-from crawltool.core.ledger import Ledger
-from crawltool.core.listings import NOT_ITS_OWN, trust, weigh
-from crawltool.core.reputation import Conduct
-from crawltool.core.rows import Entry, class_of
+from crawltool.core.frontier import rows
+from crawltool.core.frontier.ledger import Ledger
+from crawltool.core.frontier.listings import NOT_ITS_OWN, trust, weigh
+from crawltool.core.frontier.reputation import Conduct
+from crawltool.core.frontier.rows import Entry, class_of
 
 OWN, OTHER = "http://a.example/1", "http://b.example/1"
 

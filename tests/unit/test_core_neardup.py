@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawltool import limits
-from crawltool.core import neardup
+from crawltool.core.pages import neardup
 
 BITS = st.integers(0, 2**64 - 1)
 

@@ -1,10 +1,10 @@
-"""core/ordering: points of patterns, and a page cannot claim what it likes."""
+"""core/frontier/ordering: points of patterns, and a page cannot claim what it likes."""
 
 from __future__ import annotations
 
 import pytest
 
-from crawltool.core.ordering import POINTS_MAX, Order, Preferences, bounded
+from crawltool.core.frontier.ordering import POINTS_MAX, Order, Preferences, bounded
 from crawltool.core.urls import split_once
 from crawltool.errors import BadPolicy
 

@@ -1,4 +1,4 @@
-"""core/politeness: rests are computed from facts, and no fact can shorten them."""
+"""core/frontier/politeness: rests are computed from facts, and no fact can shorten them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from crawltool.core.politeness import Domain, Policy, Slots, backoff, exchange_end, failure_rest, rest, robots_expiry
+from crawltool.core.frontier.politeness import Domain, Policy, Slots, backoff, exchange_end, failure_rest, rest, robots_expiry
 
 
 def test_a_rest_is_the_longest_of_delay_adaptive_part_and_crawl_delay() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawltool.core.reputation import (
+from crawltool.core.frontier.reputation import (
     MEMORY_PAGES,
     REPUTATION_MIN,
     Conduct,

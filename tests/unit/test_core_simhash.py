@@ -1,4 +1,4 @@
-"""core/simhash: near texts get near bits, others do not. Case DED-04."""
+"""core/pages/simhash: near texts get near bits, others do not. Case DED-04."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawltool import limits
-from crawltool.core import simhash
+from crawltool.core.pages import simhash
 
 
 def words(seed: int, count: int = 500) -> list[str]:

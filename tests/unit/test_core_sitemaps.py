@@ -1,4 +1,4 @@
-"""core/sitemaps: lists of URLs as they are found in the wild. Cases SIT-01, SIT-04, SEC-03."""
+"""core/pages/sitemaps: lists of URLs as they are found in the wild. Cases SIT-01, SIT-04, SEC-03."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawltool import limits
-from crawltool.core import content, sitemaps
-from crawltool.core.reading import Reading
-from crawltool.core.sitemaps import FRESHNESS_POINTS, freshness
+from crawltool.core.pages import content, sitemaps
+from crawltool.core.pages.reading import Reading
+from crawltool.core.pages.sitemaps import FRESHNESS_POINTS, freshness
 from tests.paths import shared_data
 
 URL = "http://site.test/sitemap.xml"

@@ -1,13 +1,13 @@
-"""core/status: what people are told, at a cost that does not grow with the hosts."""
+"""core/frontier/status: what people are told, at a cost that does not grow with the hosts."""
 
 from __future__ import annotations
 
 from crawltool import records
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.politeness import Policy
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.status import SURVEYED_PER_S, Survey, status
+from crawltool.core.frontier.turn import Event, Frontier
 from crawltool.core.scope import Scope, ScopeRules
-from crawltool.core.status import SURVEYED_PER_S, Survey, status
 from tests.sim.store import DictStore
 
 NOW = 1_000_000.0

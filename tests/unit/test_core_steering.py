@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from crawltool import limits, records
-from crawltool.core import jobs, rows
-from crawltool.core.bans import Bans, read_lines
-from crawltool.core.bounds import Bounds
-from crawltool.core.frontier import Event, Frontier
-from crawltool.core.politeness import Policy
-from crawltool.core.rows import Table
+from crawltool.core.frontier import jobs, rows
+from crawltool.core.frontier.bans import Bans, read_lines
+from crawltool.core.frontier.bounds import Bounds
+from crawltool.core.frontier.politeness import Policy
+from crawltool.core.frontier.rows import Table
+from crawltool.core.frontier.turn import Event, Frontier
 from crawltool.core.scope import Scope, ScopeRules
 from tests.sim.store import DictStore
 

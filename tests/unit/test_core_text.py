@@ -1,4 +1,4 @@
-"""core/text and core/maintext: main text, all text and language."""
+"""core/pages/text and core/pages/maintext: main text, all text and language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawltool.core import html, maintext, text
+from crawltool.core.pages import html, maintext, text
 
 ENGLISH = "The quick brown fox jumps over the lazy dog while the farmer looks at the weather and thinks about the harvest. "
 GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund, während der Bauer nach dem Wetter sieht und nachdenkt. "

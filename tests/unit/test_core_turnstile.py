@@ -1,10 +1,10 @@
-"""core/turnstile: shares of what leaves, and nobody waits for ever."""
+"""core/frontier/turnstile: shares of what leaves, and nobody waits for ever."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from crawltool.core.turnstile import Turnstile
+from crawltool.core.frontier.turnstile import Turnstile
 
 
 def test_of_each_thousand_the_top_class_gets_seven_tenths_and_the_lowest_two_hundredths() -> None:

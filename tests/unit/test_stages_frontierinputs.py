@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from crawltool import records
-from crawltool.core.frontier import Event
+from crawltool.core.frontier.turn import Event
 from crawltool.stages.frontierinputs import Doors
 from crawltool.stages.sources import open_async_source
 from crawltool.stores import spool

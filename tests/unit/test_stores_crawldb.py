@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import rocksdict
 
-from crawltool.core.rows import Table
+from crawltool.core.frontier.rows import Table
 from crawltool.errors import BadPolicy
 from crawltool.stores import crawldb
 from crawltool.stores.crawldb import CrawlDb
