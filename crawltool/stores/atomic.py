@@ -52,11 +52,11 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def write_file(path: Path | str, data: bytes, *, durable: bool = True) -> None:
+def write_file(path: Path | str, *pieces: bytes, durable: bool = True) -> None:
     """Replace a file as a whole: a reader, or a crash at any byte, sees the old content or the new.
 
-    durable=False leaves out both fsyncs, for files that are only looked at (status.json). Raises DiskTrouble,
-    CannotHold.
+    The pieces follow one another; they are not joined in memory. durable=False leaves out both fsyncs, for files that are
+    only looked at (status.json). Raises DiskTrouble, CannotHold.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -64,7 +64,8 @@ def write_file(path: Path | str, data: bytes, *, durable: bool = True) -> None:
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
-                write_all(descriptor, data)
+                for piece in pieces:
+                    write_all(descriptor, piece)
                 if durable:
                     os.fsync(descriptor)
             finally:
