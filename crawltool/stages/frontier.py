@@ -262,9 +262,10 @@ class FrontierStage:
         """The protocol: decide, commit, release, let go."""
         now = self.clock.now()
         events: list[Event] = []
-        segments = [segment for batch in batches if (segment := self.doors.segment_of(batch)) is not None]
+        segments: list[bytes] = []
         for batch in batches:
             segment = self.doors.segment_of(batch)
+            segments += [segment] if segment is not None else []
             if segment is None or self.db.get(Table.META, segment) is None:
                 events += self.doors.events(batch, self._bad_line, self._refused_line)
         for _ in range(self.doors.newly_dropped()):

@@ -15,7 +15,7 @@ from crawltool.core.frontier.book import Book
 from crawltool.core.frontier.bounds import Bounds
 from crawltool.core.frontier.budgets import Budgets
 from crawltool.core.frontier.channels import Channels
-from crawltool.core.frontier.confirmed import Confirmed
+from crawltool.core.frontier.confirmed import Confirmed, Texts
 from crawltool.core.frontier.ledger import bump
 from crawltool.core.frontier.ordering import Order, Preferences, bounded
 from crawltool.core.frontier.rows import Entry, Table
@@ -24,7 +24,6 @@ from crawltool.core.urls import Url, key_of_form, split_once, why_not
 from crawltool.core.urls import key as url_key
 
 COUNT_MAX = 1_000_000  # of depth and hops: a line may claim any number
-RECENT_MAX = 100_000  # URL texts of one generation that need no look-up
 
 
 def entry_of(candidate: records.Candidate, *, operator: bool) -> Entry:
@@ -68,8 +67,7 @@ class Admission:
         self.bounds = bounds
         self.budgets = Budgets(book, bounds)
         self.confirmed = Confirmed()
-        self.recent: dict[str, None] = {}
-        self.older: dict[str, None] = {}
+        self.texts = Texts()
         self.news: list[str] = []  # scope entries that this turn added, to be said
         self.counts_new = False  # a page was settled in this turn
         self.new_from: dict[str, int] = {}  # new URLs of this turn that lie at the host of the page they were found on
@@ -79,25 +77,24 @@ class Admission:
         followed = [link for link in links if link.follow]
         if self.bonus_s is not None or self.budgets.counts_links:
             return followed
-        recent, older = self.recent, self.older
-        unmet = [link for link in followed if link.url not in recent and link.url not in older]
+        unmet = [link for link in followed if link.url not in self.texts]
         self.book.ledger.duplicates += len(followed) - len(unmet)
         return unmet
 
     def met_lately(self, text: str) -> bool:
         """Tell whether a URL's text is certainly known, and count it if so: the cheapest look."""
-        met = (text in self.recent or text in self.older) and not self.budgets.counts_links
+        met = text in self.texts and not self.budgets.counts_links
         self.book.ledger.duplicates += met
         return met
 
     def admit(self, found: list[Entry], now: float) -> None:
         """Judge many found URLs with one look-up."""
-        recent, older, confirmed, duplicates = self.recent, self.older, self.confirmed, 0
+        texts, confirmed, duplicates = self.texts, self.confirmed, 0
         judged: list[tuple[Entry, Url, bytes]] = []
         counts_links = self.budgets.counts_links
         for entry in found:
             text = entry.url
-            if (text in recent or text in older) and not entry.typed and not counts_links:
+            if text in texts and not entry.typed and not counts_links:
                 duplicates += 1
                 continue
             url = split_once(text)
@@ -109,7 +106,7 @@ class Admission:
                     self.budgets.linked(url, entry.via)
                 if key in confirmed:
                     duplicates += 1
-                    self._remember(text)
+                    texts.add(text)
                 else:
                     judged.append((entry, url, key))
         states, fresh = self.book.known_now([key for _, _, key in judged]), self.book.fresh_rows
@@ -121,12 +118,12 @@ class Admission:
             duplicates += 1
             if known[:1] != rows.REFUSED:
                 confirmed.add(key)
-                self._remember(entry.url)
+                texts.add(entry.url)
         self.book.ledger.duplicates += duplicates
 
     def forget_texts(self) -> None:
         """Drop what need not be looked up: a URL was forgotten."""
-        self.recent, self.older, self.confirmed = {}, {}, Confirmed()
+        self.texts, self.confirmed = Texts(), Confirmed()
 
     def _in_scope(self, entry: Entry, url: Url) -> bool:
         if entry.seed:
@@ -204,8 +201,3 @@ class Admission:
         self.book.unsettle(key, self.book.settled(reason, key))
         self.book.ledger.accepted -= 1
         return True
-
-    def _remember(self, text: str) -> None:
-        self.recent[text] = None
-        if len(self.recent) > RECENT_MAX:
-            self.older, self.recent = self.recent, {}

@@ -1,8 +1,8 @@
-"""Was this key found in the exact store a while ago?
+"""Was this URL found in the exact store a while ago?
 
-A cache in front of the store for URLs that many pages link to. Exact: it holds whole keys, and what it does not hold is
-asked of the store (law 7). Called by core/frontier/admission; only keys whose answer can not change go in, so nothing is
-ever taken out.
+Two caches in front of the store for URLs that many pages link to: of texts, which saves parsing them, and of keys. Exact:
+they hold the whole of what they hold, and the rest is asked of the store (law 7). Called by core/frontier/admission; only
+what is known for good goes in, so nothing is ever taken out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 KEY_BYTES = 16
 PLACES = 1 << 21  # 32 MiB
 FIRST_PLACES = 1 << 12  # until it has been filled once over: a small crawl needs no large cache
+GENERATION = 100_000  # texts; two generations are held
 
 
 class Confirmed:
@@ -35,3 +36,20 @@ class Confirmed:
         at = (int.from_bytes(key[:4], "little") & self._mask) * KEY_BYTES
         self._keys[at : at + KEY_BYTES] = key
         self._added += 1
+
+
+class Texts:
+    """The URL texts of two generations: when one is full, it takes the place of the one before."""
+
+    def __init__(self) -> None:
+        self._recent: dict[str, None] = {}
+        self._older: dict[str, None] = {}
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._recent or text in self._older
+
+    def add(self, text: str) -> None:
+        """Hold a text."""
+        self._recent[text] = None
+        if len(self._recent) > GENERATION:
+            self._older, self._recent = self._recent, {}
