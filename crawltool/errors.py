@@ -1,8 +1,9 @@
 """Every way to end. A class's docstring is its message, `exit_code` its number, `remedy` one line of advice.
 
-Codes are sysexits(3). crawltool(1) prints EXIT STATUS from this file; only cli/main.py exits. Errors are told apart by
-whose fault they are: Misuse, BadRecord, NoInput and BadPolicy are the caller's, DiskTrouble and CannotHold the
-machine's, NothingFetched and Unfinished the web's, Bug ours. The failure of one URL is data, never an error.
+Codes are sysexits(3), and 1 as with diff and grep. crawltool(1) prints EXIT STATUS from this file; only cli/main.py exits.
+Errors are told apart by whose fault they are: Misuse, BadRecord, NoInput and BadPolicy are the caller's, DiskTrouble and
+CannotHold the machine's, NothingFetched and Unfinished the web's, Bug ours; ProblemsFound is an answer. The failure of one
+URL is data, never an error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ class CrawltoolError(Exception):
         super().__init__(what or self.__class__.__doc__)
         if remedy is not None:
             self.remedy = remedy
+
+
+class ProblemsFound(CrawltoolError):
+    """a check was made, and what was checked is not right"""
+
+    exit_code = 1
+    remedy = "crawltool warc repair FILE -o OUT writes what can be read"
 
 
 class Misuse(CrawltoolError):
@@ -84,6 +92,7 @@ class BadPolicy(CrawltoolError):
 
 
 ENDINGS: tuple[type[CrawltoolError], ...] = (
+    ProblemsFound,
     Misuse,
     BadRecord,
     NoInput,

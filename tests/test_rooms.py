@@ -35,7 +35,7 @@ DOORS: dict[str, set[str]] = {
     "cchardet": {"core/pages/charset"},
     "click": {"cli"},
     "httpx": {"net/transport"},
-    "isal": {"core/decoding", "stores/warc", "stores/warcfile", "stores/warcread", "stages/where"},
+    "isal": {"core/decoding", "stores/unpacking", "stores/warc", "stores/warcfile", "stores/warcread", "stages/where"},
     "lmdb": {"stores/digests", "stores/signatures"},
     "numpy": {"core/pages/simhash", "core/pages/neardup"},
     "publicsuffixlist": {"core/scope"},
@@ -48,7 +48,7 @@ DOORS: dict[str, set[str]] = {
     "trio": {"net", "stages", "cli/frontier", "cli/fetch", "cli/seed"},  # cli: trio.run
     "warcio": {"stores/warcread"},
     "xxhash": {"core/urls", "core/pages/simhash"},
-    "zstandard": {"core/decoding", "stores/frames", "stores/crawllog", "stages/where"},
+    "zstandard": {"core/decoding", "stores/unpacking", "stores/frames", "stores/crawllog", "stages/where"},
     "msgspec": {"crawltool"},  # the record library: anywhere
 }
 

@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "why": "Explain what happened to a URL.",
     "dump": "Print every URL of a crawl, with its state and the reason.",
     "log": "Print the crawl log.",
-    "warc": "Print what the WARC files of a crawl hold.",
+    "warc": "Check archives, and print what they hold.",
 }
 
 

@@ -15,13 +15,14 @@ from crawltool import limits
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
+from crawltool.cli.warcverify import command as verify
 from crawltool.core import decoding, urls, warcrecords
 from crawltool.errors import Misuse, NoInput
 from crawltool.records import Locator
 from crawltool.stores import crawllog, warcread
 from crawltool.stores.digests import DigestIndex
 
-DESCRIPTION = """Print what the WARC files of a crawl hold."""
+DESCRIPTION = """Check archives, and print what they hold."""
 CAT_DESCRIPTION = """Print one stored body.
 
 WHAT is a locator FILE:OFFSET:LENGTH, as outcomes have it in `warc`, or a URL: then its last capture is printed. A URL is
@@ -61,6 +62,9 @@ _row = msgspec.json.Decoder(_Row)
 @click.group("warc", help=DESCRIPTION)
 def command() -> None:
     """Hold the subcommands."""
+
+
+command.add_command(verify)
 
 
 @command.command("cat", cls=Command, help=CAT_DESCRIPTION, examples=EXAMPLES, notes=NOTES)
