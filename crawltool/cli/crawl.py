@@ -71,6 +71,14 @@ def seeds_of(texts: Iterable[str]) -> list[Seed]:
     return [seed for seed in read if isinstance(seed, seeds.Seed)]
 
 
+def why_no_seed(text: str) -> str:
+    """Say why a text is no seed, as the seed command does."""
+    from crawltool.core import seeds
+
+    found = seeds.read(text.encode(errors="surrogateescape"))
+    return f"{found.reason}: {text}" if isinstance(found, seeds.NoSeed) else f"nothing in {text!r}"
+
+
 def first_lines(files: Sequence[str]) -> tuple[list[str], bool]:
     """Give the first lines of seed files, compressed ones included, and whether these are all. stdin is not looked at."""
     from crawltool.stages.lines import open_source
@@ -101,6 +109,8 @@ def command(ctx: click.Context, /, dir: Path, urls: tuple[str, ...], seeds: tupl
     voice = ctx.ensure_object(Voice)
     if not urls and not seeds and not (dir / policy.FILE).exists():
         raise Misuse(f"{dir} is no crawl yet: give a URL or --seeds FILE to begin it")
+    if urls and not seeds and not seeds_of(urls):
+        raise Misuse(f"no URL to begin with: {why_no_seed(urls[0])}")
     if not params["contact"] and not all_on_loopback(urls, seeds):
         raise Misuse(NO_CONTACT, remedy="add --contact YOU@EXAMPLE.ORG")
     voice.say(f"crawl directory {dir}", "summary", dir=str(dir))

@@ -123,6 +123,16 @@ def test_a_run_without_anything_to_crawl_says_so(ring: list[tuple[str, ...]]) ->
         call("-C", "new", "--contact", "me@x.org")
 
 
+@pytest.mark.parametrize("text", ["ftp://example.org/", "http://", "", "# a comment"])
+def test_a_crawl_without_one_good_url_does_not_begin(
+    ring: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Misuse, match="no URL to begin with"):
+        call(text)
+    assert not ring and not list(tmp_path.iterdir())
+
+
 def test_a_running_crawl_is_left_as_it_is(ring: list[tuple[str, ...]], tmp_path: Path) -> None:
     call("https://example.org/", "--contact", "me@x.org", "-C", "c")
     before = (tmp_path / "c" / "crawl.toml").read_bytes()
