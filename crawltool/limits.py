@@ -67,7 +67,9 @@ ADDRESS_TTL_S_MAX = 86_400
 ADDRESS_RETRY_S = 5  # a temporary failure is remembered this long: all links of a page ask for the same name
 ADDRESSES_OF_A_HOST_MAX = 16  # told to the frontier, which keeps them with the host
 ADDRESSES_MAX = 100_000  # names in the address cache, about 40 MB
-DNS_STUCK_FACTOR = 3  # threads stuck in the system's resolver, in look-ups at once
+DNS_THREADS_MAX = 90  # look-ups at once: with 1 % of names silent for 10 s that is 600 a second, and under 100 threads in all
+DNS_S_MAX = 60.0  # of one look-up; three silent servers take the system's resolver 30 s
+DESCRIPTORS_RESERVED = 256  # not for connections: two for each look-up, the archive's and the pipes'; at most a quarter
 LEASE_S = 600
 LEASE_TOTALS_MIN = 3  # a lease is at least so many total timeouts, else 78
 

@@ -7,11 +7,11 @@ net/handle.py fills bodies from libcurl's callback; the fetch stage reads and cl
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from typing import IO
 
 from crawltool import limits
+from crawltool.net import descriptors
 
 CHUNK_BYTES = 64 * limits.KIB  # of chunks() from a file
 
@@ -63,7 +63,10 @@ class Body:
             self._spill()
 
     def _spill(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="crawltool-", dir=self._directory)  # noqa: SIM115 -- close() closes it
+        """Move what came to a file; without a descriptor for one it stays in memory, and the next piece asks again."""
+        self._file = descriptors.open_unlinked(self._directory)
+        if self._file is None:
+            return
         self._file.writelines(self._chunks)
         self._memory.used -= sum(map(len, self._chunks))
         self._chunks.clear()

@@ -1,9 +1,10 @@
 """Which addresses does a host name have?
 
-getaddrinfo in threads of its own limiter, so that nothing else waits for slow names; a time limit, so that dead names do not
-hold their places; a cache bounded in age and size; one look-up in flight per name. Loopback names never leave the machine
-(RFC 6761 section 6.3) and literal addresses need no look-up. Called by the fetch stage for `kind: address` targets and by
-net/transport.py; libcurl never resolves.
+getaddrinfo, so that names mean here what they mean in every other program (hosts file, nsswitch.conf, search list); in
+threads of its own limiter, so that nothing else waits for slow names; a cache bounded in age and size; one look-up in flight
+per name. A silent name holds its thread until the system's resolver gives up: healthy names wait for a thread, but the time
+they wait counts against nobody. Loopback names never leave the machine (RFC 6761 section 6.3) and literal addresses need no
+look-up. Called by the fetch stage for `kind: address` targets and by net/transport.py; libcurl never resolves.
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ import trio
 
 from crawltool import limits
 from crawltool.errors import Misuse
+from crawltool.net import descriptors
 
 Look = Callable[[str], list[str]]  # host -> addresses; raises OSError as getaddrinfo does
+Reason = Literal["no_such_name", "temporary", "own_trouble"]
 _FINAL = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 
 class NoName(Exception):
-    """The name has no address now. `reason` is no_such_name (then `final` is true) or temporary; `detail` says more."""
+    """The name has no address now. `reason` is no_such_name (then `final` is true) or temporary; `detail` says more.
 
-    def __init__(self, reason: Literal["no_such_name", "temporary"], detail: str = "") -> None:
+    own_trouble means that nobody could be asked, because this machine has no descriptor left: it says nothing of the name.
+    """
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
         self.detail = detail
@@ -95,19 +101,34 @@ def look_up(host: str) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
+class _Place:
+    """A place among the threads, taken before the look-up's time begins; trio gives it back when the thread has ended."""
+
+    def __init__(self, threads: trio.CapacityLimiter) -> None:
+        self._threads = threads
+        self.has_thread = False
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        self.has_thread = True
+
+    def release_on_behalf_of(self, borrower: object) -> None:
+        self._threads.release_on_behalf_of(self)
+
+
 class Resolver:
     """`answer = await resolver.resolve(host, port)`, from any number of tasks.
 
-    `limit` look-ups run at once. One that takes longer than `timeout_s` is answered `temporary` and gives its place to
-    the next name, although its thread is still stuck in the system's resolver; at most `stuck_max` threads may be so.
+    `limit` look-ups run at once, each in a thread (none: as many as there are descriptors for, at most
+    limits.DNS_THREADS_MAX). One that takes longer than `timeout_s` is answered `temporary`; its thread stays taken until the
+    system's resolver lets go of it.
     """
 
     def __init__(
         self,
-        limit: int = 100,
+        limit: int | None = None,
         *,
         pins: Iterable[Pin] = (),
-        timeout_s: float = 10.0,
+        timeout_s: float = limits.DNS_S_MAX,
         ttl_s: float = limits.ADDRESS_TTL_S,
         now: Callable[[], float] = time.monotonic,
         look: Look = look_up,
@@ -117,8 +138,7 @@ class Resolver:
         self._ttl_s = ttl_s
         self._now = now
         self._look = look
-        self._places = trio.CapacityLimiter(limit)
-        self._threads = trio.CapacityLimiter(limit * limits.DNS_STUCK_FACTOR)
+        self._threads = trio.CapacityLimiter(limit or descriptors.for_look_ups())
         self._known: OrderedDict[str, tuple[float, list[str] | NoName]] = OrderedDict()
         self._asking: dict[str, trio.Event] = {}
 
@@ -173,6 +193,8 @@ class Resolver:
         self._asking[host] = event = trio.Event()
         try:
             found = await self._look_in_time(host)
+            if isinstance(found, NoName) and found.reason == "own_trouble":
+                raise found  # nothing was learned: who waits for the same name asks again
             is_temporary = isinstance(found, NoName) and not found.final
             self._remember(host, limits.ADDRESS_RETRY_S if is_temporary else self._ttl_s, found)
         finally:
@@ -180,9 +202,15 @@ class Resolver:
             event.set()
 
     async def _look_in_time(self, host: str) -> list[str] | NoName:
-        async with self._places:
+        """Look up in a thread. The wait for a free one is not the name's own time."""
+        place = _Place(self._threads)
+        await self._threads.acquire_on_behalf_of(place)
+        try:
             with trio.move_on_after(self._timeout_s):
-                return await trio.to_thread.run_sync(self._look_safely, host, abandon_on_cancel=True, limiter=self._threads)
+                return await trio.to_thread.run_sync(self._look_safely, host, abandon_on_cancel=True, limiter=place)  # type: ignore[arg-type]  # trio takes whatever has the two methods
+        finally:
+            if not place.has_thread:
+                self._threads.release_on_behalf_of(place)
         return NoName("temporary", f"no answer within {self._timeout_s:g} s")
 
     def _look_safely(self, host: str) -> list[str] | NoName:
@@ -190,13 +218,19 @@ class Resolver:
         try:
             found = self._look(host)
         except socket.gaierror as error:
-            reason: Literal["no_such_name", "temporary"] = "no_such_name" if error.errno in _FINAL else "temporary"
-            return NoName(reason, str(error.strerror or error))
+            return _why(error)
         except UnicodeError:
             return NoName("no_such_name", "not a host name")
         except OSError as error:
-            return NoName("temporary", str(error.strerror or error))
+            return NoName("own_trouble", str(error.strerror or error))
         return found or NoName("no_such_name", "no address")
+
+
+def _why(error: socket.gaierror) -> NoName:
+    """Tell whose fault a failure is. The resolver says "no such name", too, when it could not open its own files."""
+    if error.errno == socket.EAI_SYSTEM or not descriptors.are_left():
+        return NoName("own_trouble", str(error.strerror or error))
+    return NoName("no_such_name" if error.errno in _FINAL else "temporary", str(error.strerror or error))
 
 
 def _fixed(host: str) -> list[str] | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import math
 import os
-import resource
 import ssl
 import time
 from collections.abc import Callable
@@ -24,7 +23,7 @@ import pycurl
 import trio
 
 from crawltool.errors import BadPolicy
-from crawltool.net import guard
+from crawltool.net import descriptors, guard
 from crawltool.net.asking import EngineSettings, Exchange, Request
 from crawltool.net.body import Body, BodyMemory
 from crawltool.net.handle import Handle, Shared
@@ -57,10 +56,10 @@ class Engine:
         return len(self._flying)
 
     async def __aenter__(self) -> Engine:
-        _raise_descriptor_limit()
         settings = self.settings
+        idle_max = min(settings.connections_kept, descriptors.ceiling() // 2)  # the rest is for connections in use
         pins = await _pin_of(settings.proxy) if settings.proxy else []
-        kept = KeptSockets(settings.connections_kept)
+        kept = KeptSockets(idle_max)
         self._shared = Shared(settings, find_bundle(settings.ca_file), self.memory, pins, kept)
         self._stack = AsyncExitStack()
         self._nursery = await self._stack.enter_async_context(trio.open_nursery())
@@ -68,7 +67,7 @@ class Engine:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.connections_kept)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, idle_max)
         self._nursery.start_soon(self._drive)
         return self
 
@@ -228,13 +227,6 @@ def find_bundle(named: str | None = None) -> str:
     import certifi  # comes with httpx; loaded only where the system has no bundle
 
     return str(certifi.where())
-
-
-def _raise_descriptor_limit() -> None:
-    """Let this process have as many descriptors as the system grants it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _pin_of(proxy: str) -> list[str]:

@@ -16,6 +16,7 @@ NO_CONNECTION = frozenset({COULDNT_RESOLVE_PROXY, COULDNT_RESOLVE_HOST, COULDNT_
 LOST_CONNECTION = frozenset({PARTIAL_FILE, GOT_NOTHING, SEND_ERROR, RECV_ERROR})
 TLS_ERRORS = frozenset({35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98})
 OWN_TROUBLE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
+OWN_TROUBLE_IS = "this machine: "  # begins the reason of what is given back because this machine lacks something
 REASON_CHARS_MAX = 300
 
 
@@ -29,7 +30,7 @@ def why_no_answer(code: int, message: str, number: int, is_asked: bool, scheme: 
         return "unreachable", "closed inside the header block"
     if code in NO_CONNECTION:
         if number in OWN_TROUBLE:
-            return "returned", f"this machine: {os.strerror(number)}"
+            return "returned", f"{OWN_TROUBLE_IS}{os.strerror(number)}"
         return "unreachable", os.strerror(number).lower() if number else one_line(message)
     if code in TLS_ERRORS:
         return "tls_error", one_line(message)

@@ -7,7 +7,6 @@ used again. Law 5: libcurl repeats a request when a reused connection died; the 
 
 from __future__ import annotations
 
-import _socket
 import time
 from dataclasses import dataclass, field
 
@@ -16,7 +15,7 @@ import trio
 
 from crawltool import limits
 from crawltool.errors import DiskTrouble
-from crawltool.net import failures, guard
+from crawltool.net import descriptors, failures, guard
 from crawltool.net.asking import EngineSettings, Exchange, HeaderList, Request, parse_headers, request_lines
 from crawltool.net.body import Body, BodyMemory
 from crawltool.net.kept import KeptSockets
@@ -138,7 +137,7 @@ class Handle:
                 self.blocked = guard.judge(host, self.request.typed, self._settings.allow_nets)
                 if self.blocked is not None:
                     return pycurl.SOCKET_BAD
-            return _socket.socket(family, kind, protocol)
+            return descriptors.open_socket(family, kind, protocol)
         except OSError as error:
             self.fault = error
             return pycurl.SOCKET_BAD
@@ -259,7 +258,7 @@ class Handle:
         elif self.blocked is not None:
             made.error, made.reason = "blocked_address", self.blocked
         elif isinstance(self.fault, OSError):
-            made.error, made.reason = "returned", f"this machine: {self.fault.strerror}"
+            made.error, made.reason = "returned", f"{failures.OWN_TROUBLE_IS}{self.fault.strerror}"
         elif self.stopped == "headers":
             made.error, made.reason = "malformed", f"header block over {limits.HEADER_BYTES_MAX} bytes"
         elif self.is_repeat:

@@ -22,6 +22,7 @@ from crawltool.core import urls
 from crawltool.core.mediatypes import WantedTypes
 from crawltool.core.urls import Url
 from crawltool.errors import DiskTrouble, Misuse
+from crawltool.net import failures
 from crawltool.net.dns import NoName, Resolver
 from crawltool.net.engine import Engine, Exchange
 from crawltool.records import Outcome, Target
@@ -240,6 +241,8 @@ class FetchStage:
         try:
             answer = await self.resolver.resolve(url.host.strip("[]"), url.port)
         except NoName as error:
+            if error.reason == "own_trouble":
+                return self._finish(_Finished(asking.returned(target, f"{failures.OWN_TROUBLE_IS}{error.detail}")))
             reason = f"{error.reason}: {error.detail}" if error.detail else error.reason
             return self._finish(_Finished(asking.failed(target, "dns_failure", reason)))
         except trio.Cancelled:

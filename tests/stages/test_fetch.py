@@ -466,12 +466,14 @@ def test_kind_address_resolves_judges_and_contacts_nobody(tmp_path: Path) -> Non
     def look(host: str) -> list[str]:
         import socket
 
+        if host == "full.test":
+            raise OSError(24, "Too many open files")
         if host not in names:
             raise socket.gaierror(socket.EAI_NONAME if host == "no.test" else socket.EAI_AGAIN, "?")
         return names[host]
 
     async def test(bench: Bench) -> None:
-        hosts = ["two.test", "in.test", "no.test", "later.test", "[::1]:8080"]
+        hosts = ["two.test", "in.test", "no.test", "later.test", "full.test", "[::1]:8080"]
         lines = [bench.target(f"http://{host}/", host, kind="address", address=None, typed=host[0] in "[") for host in hosts]
         found = await bench.fetch(*lines)
         assert found["two.test"]["verdict"] == "ok" and found["two.test"]["addresses"] == ["8.8.8.8"]
@@ -479,6 +481,7 @@ def test_kind_address_resolves_judges_and_contacts_nobody(tmp_path: Path) -> Non
         assert found["in.test"]["verdict"] == "blocked_address" and "private" in found["in.test"]["reason"]
         assert found["no.test"]["reason"].startswith("no_such_name")
         assert found["later.test"]["reason"].startswith("temporary")
+        assert (found["full.test"]["verdict"], found["full.test"]["reason"]) == ("returned", "this machine: Too many open files")
         assert found["[::1]:8080"]["addresses"] == ["::1"]
         assert bench.server.asked == [] and not any("fetched_at" in one for one in found.values())
 

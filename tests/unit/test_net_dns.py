@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
 import socket
 import threading
 from collections.abc import Awaitable, Callable
@@ -61,7 +64,6 @@ def test_failures_are_final_or_temporary() -> None:
         "nodata": (socket.gaierror(socket.EAI_NODATA, "No address"), "no_such_name"),
         "again": (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), "temporary"),
         "fail": (socket.gaierror(socket.EAI_FAIL, "Non-recoverable"), "temporary"),
-        "other": (OSError(24, "Too many open files"), "temporary"),
         "label": (UnicodeEncodeError("ascii", "é", 0, 1, "ordinal"), "no_such_name"),
     }
     names = Names(**{host: error for host, (error, _) in kinds.items()})
@@ -127,7 +129,7 @@ def test_one_name_is_looked_up_once_at_a_time_even_when_the_asker_gives_up() -> 
     run(main)
 
 
-def test_dead_names_do_not_hold_up_healthy_ones() -> None:
+def test_a_healthy_name_never_fails_because_dead_ones_hold_all_threads() -> None:
     gate = threading.Event()
 
     def look(host: str) -> list[str]:
@@ -137,23 +139,82 @@ def test_dead_names_do_not_hold_up_healthy_ones() -> None:
 
     async def main() -> None:
         resolver = Resolver(2, look=look, timeout_s=0.05)
-        reasons = []
+        reasons, healthy = [], []
 
         async def ask_dead(number: int) -> None:
             with pytest.raises(NoName) as caught:
                 await resolver.resolve(f"dead{number}", 80)
             reasons.append(caught.value.reason)
 
-        try:
-            async with trio.open_nursery() as nursery:
-                for number in range(3):
-                    nursery.start_soon(ask_dead, number)
-                await trio.testing.wait_all_tasks_blocked()
-                with trio.fail_after(1):
-                    assert (await resolver.resolve("healthy", 80)).addresses == ["192.0.2.1"]
-            assert reasons == ["temporary"] * 3
-        finally:
+        async def ask_healthy() -> None:
+            healthy.extend((await resolver.resolve("healthy", 80)).addresses)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(2):
+                nursery.start_soon(ask_dead, number)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(ask_healthy)
+            while len(reasons) < 2:
+                await trio.sleep(0.01)
+            await trio.sleep(0.1)  # longer than timeout_s: waiting for a thread is not the name's own time
+            assert healthy == []
             gate.set()
+        assert reasons == ["temporary"] * 2
+        assert healthy == ["192.0.2.1"]
+
+    run(main)
+
+
+def test_a_look_up_given_up_before_it_had_a_thread_leaves_no_place_taken() -> None:
+    gate = threading.Event()
+
+    def look(host: str) -> list[str]:
+        gate.wait(4)
+        return ["192.0.2.1"]
+
+    async def main() -> None:
+        resolver = Resolver(1, look=look)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(resolver.resolve, "first", 80)
+            await trio.testing.wait_all_tasks_blocked()
+            for number in range(3):
+                with trio.move_on_after(0.01):
+                    await resolver.resolve(f"given-up-{number}", 80)
+            gate.set()
+        assert (await resolver.resolve("last", 80)).addresses == ["192.0.2.1"]
+
+    run(main)
+
+
+def test_a_machine_without_descriptors_says_nothing_of_a_name() -> None:
+    async def main() -> None:
+        tight = Names(system=OSError(24, "Too many open files"), errno0=OSError(0, "Error"))
+        resolver = Resolver(1, look=tight)
+        for host in ("system", "errno0"):
+            with pytest.raises(NoName) as caught:
+                await resolver.resolve(host, 80)
+            assert caught.value.reason == "own_trouble"
+        tight.table["system"] = ["192.0.2.9"]
+        assert (await resolver.resolve("system", 80)).addresses == ["192.0.2.9"], "what says nothing is not remembered"
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        held: list[int] = []
+
+        def full(host: str) -> list[str]:  # the C library says "no such name" when it cannot open nsswitch.conf
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(os.dup(0))
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+        try:
+            with pytest.raises(NoName) as caught:
+                await Resolver(1, look=full).resolve("healthy", 80)
+            assert caught.value.reason == "own_trouble"
+        finally:
+            for one in held:
+                os.close(one)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     run(main)
 
