@@ -58,6 +58,11 @@ class RecordHead:
         return self.get("content-type").lower().replace(" ", "").startswith("application/http")
 
 
+def is_warc(data: bytes) -> bool:
+    """Tell whether bytes begin as a WARC record does; some write `warc/1.0`."""
+    return data[:5].upper() == b"WARC/"
+
+
 def read_warc(block: bytes) -> RecordHead:
     """Read the header block of a WARC record, the blank line behind it left out or not."""
     lines = [_text(line) for line in _LINE_END.split(block.rstrip(b"\r\n"))]

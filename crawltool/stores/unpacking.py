@@ -16,6 +16,7 @@ import zstandard
 from isal import igzip_lib
 
 from crawltool import limits
+from crawltool.core import warcformat
 
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # the skippable frame that holds a dictionary, at the start of a file
@@ -24,6 +25,9 @@ _PIECE = 64 * limits.KIB
 _FINE = 64  # bytes of output at a time, to save what comes before a broken place
 _TRIED = 4 * limits.KIB  # of a place where a member may begin
 _GZIP_HEAD = 10
+_DICTIONARY_PIECES = limits.ZSTD_DICTIONARY_BYTES_MAX // limits.MIB
+ZstdError = zstandard.ZstdError
+Dictionary = zstandard.ZstdCompressionDict
 _ZSTD_HEAD_MAX, _BLOCK_RLE, _BLOCK_RESERVED = 18, 1, 3
 InflateError: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # the stub calls the class an instance
 
@@ -141,7 +145,7 @@ def _rest_of_broken(descriptor: int, offset: int, given: int) -> Iterator[Segmen
             return
 
 
-def zstd_dictionary(descriptor: int) -> zstandard.ZstdCompressionDict | None:
+def zstd_dictionary(descriptor: int) -> Dictionary | None:
     """Give the dictionary that a file begins with; None when it has none, or none that is within bounds."""
     head = os.pread(descriptor, 8, 0)
     size = int.from_bytes(head[4:8], "little")
@@ -150,27 +154,24 @@ def zstd_dictionary(descriptor: int) -> zstandard.ZstdCompressionDict | None:
     content = os.pread(descriptor, size, 8)
     if content.startswith(ZSTD_MAGIC):
         try:
-            content = unzstd(content, None, limits.ZSTD_DICTIONARY_BYTES_MAX)
-        except zstandard.ZstdError:
+            content = b"".join(piece for piece, _ in zip(unzstd(content, None), range(_DICTIONARY_PIECES), strict=False))
+        except ZstdError:
             return None
     return zstandard.ZstdCompressionDict(content)
 
 
-def unzstd(frames: bytes, dictionary: zstandard.ZstdCompressionDict | None, limit: int) -> bytes:
-    """Unpack frames, at most `limit` bytes of them. Raises zstandard.ZstdError."""
+def unzstd(frames: bytes, dictionary: Dictionary | None) -> Iterator[bytes]:
+    """Unpack frames piece by piece. Raises ZstdError."""
     reader = _unpacker(dictionary).stream_reader(frames, read_across_frames=True)
-    parts, room = list[bytes](), limit
-    while room > 0 and (data := reader.read(min(room, limits.MIB))):
-        parts.append(data)
-        room -= len(data)
-    return b"".join(parts)
+    while data := reader.read(limits.MIB):
+        yield data
 
 
-def _unpacker(dictionary: zstandard.ZstdCompressionDict | None) -> zstandard.ZstdDecompressor:
+def _unpacker(dictionary: Dictionary | None) -> zstandard.ZstdDecompressor:
     return zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=limits.ZSTD_WINDOW_BYTES_MAX)
 
 
-def _zstd_frame(descriptor: int, offset: int, dictionary: zstandard.ZstdCompressionDict | None) -> Iterator[Segment | int]:
+def _zstd_frame(descriptor: int, offset: int, dictionary: Dictionary | None) -> Iterator[Segment | int]:
     """Unpack one frame, or pass a skippable one by. Raises _Damage."""
     head = os.pread(descriptor, _ZSTD_HEAD_MAX, offset)
     if _is_skippable(head[:4]) and len(head) >= 8:
@@ -189,7 +190,7 @@ def _zstd_frame(descriptor: int, offset: int, dictionary: zstandard.ZstdCompress
         while data := reader.read(_PIECE):
             yield Segment(data, offset, is_first)
             is_first = False
-    except zstandard.ZstdError as error:
+    except ZstdError as error:
         raise _Damage(f"broken zstd data ({error})") from None
     if behind is None:
         raise _Damage("torn: the file ends inside a zstd frame, or its blocks are broken")
@@ -202,7 +203,7 @@ def _behind_frame(descriptor: int, offset: int, head: bytes) -> int | None:
     try:
         at = offset + zstandard.frame_header_size(head)
         has_checksum = zstandard.get_frame_parameters(head).has_checksum
-    except zstandard.ZstdError:
+    except ZstdError:
         return None
     window, window_at, is_last = b"", 0, False
     while not is_last:
@@ -261,18 +262,13 @@ def _zstd_follows(descriptor: int, offset: int) -> bool:
     head = os.pread(descriptor, _ZSTD_HEAD_MAX, offset)
     try:
         return head.startswith(ZSTD_MAGIC) and zstandard.get_frame_parameters(head).window_size <= limits.ZSTD_WINDOW_BYTES_MAX
-    except zstandard.ZstdError:
+    except ZstdError:
         return False
 
 
 def is_start(data: bytes) -> bool:
     """Tell whether unpacked bytes look like the beginning of a record, of WARC or ARC."""
-    return is_warc(data) or data.startswith((b"http://", b"https://", b"filedesc:", b"dns:"))
-
-
-def is_warc(data: bytes) -> bool:
-    """Tell whether bytes begin as a WARC record does; some write `warc/1.0`."""
-    return data[:5].upper() == b"WARC/"
+    return warcformat.is_warc(data) or data.startswith((b"http://", b"https://", b"filedesc:", b"dns:"))
 
 
 def _is_skippable(magic: bytes) -> bool:

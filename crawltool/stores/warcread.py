@@ -1,60 +1,37 @@
 """What does the archive hold, by locator or from the first byte to the last?
 
-Reads back what stores/warc writes: one gzip member per record. read() is the fast path of parse, dedup and `warc cat`:
-one pread, one inflate, descriptors kept. records() walks a file of ours, also one that is being written, and reports
-damage as data instead of ending. Everything is bounded: a record is unpacked up to a limit and flagged beyond it.
+Reads back what stores/warc writes, one gzip member (or zstd frame) per record, and what others wrote. read() is the fast
+path of parse, dedup and `warc cat`: one pread, one inflate, descriptors kept. records() walks a file of ours, also one that
+is being written, and reports damage as data instead of ending. Everything is bounded: a record is unpacked up to a limit
+and flagged beyond it.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from isal import igzip_lib
 
 from crawltool import limits
+from crawltool.core.warcparts import StoredRecord, parse_record
 from crawltool.records import Locator
+from crawltool.stores import unpacking
+
+__all__ = ["Found", "Locator", "StoredRecord", "Unreadable", "parse_record", "read", "read_member", "records", "unpacked"]
 
 _InflateError: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # the stub calls the class an instance
 OPEN = ".open"  # suffix of a file that is being written
 _CHUNK = 64 * limits.KIB
 _MAGIC = b"\x1f\x8b\x08"
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
 class Unreadable(ValueError):
     """A record that a locator names cannot be read; the message says why. Data for parse, never the end of a stage."""
-
-
-@dataclass(slots=True)
-class StoredRecord:
-    """One record, unpacked. Names of `headers` are lower case; http_headers keeps names, order and repeats."""
-
-    headers: dict[str, str]
-    http_status: int | None = None
-    http_headers: list[tuple[str, str]] = field(default_factory=list)
-    http_head: bytes = b""
-    body: bytes = b""  # entity body with content coding; the block for records that are not HTTP
-    cut: bool = False  # the body goes on beyond the limit
-
-    @property
-    def type(self) -> str:
-        """Give the WARC-Type."""
-        return self.headers.get("warc-type", "")
-
-    @property
-    def url(self) -> str:
-        """Give the WARC-Target-URI."""
-        return self.headers.get("warc-target-uri", "")
-
-    def http_header(self, name: str) -> str | None:
-        """Give the first HTTP header of that name (lower case)."""
-        return next((value for key, value in self.http_headers if key.lower() == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +46,27 @@ class Found:
 
 def read(directory: Path | str, locator: Locator, limit: int = limits.WARC_RECORD_BYTES_MAX) -> StoredRecord:
     """Read the record a locator names, its first `limit` unpacked bytes. Raises Unreadable."""
-    inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    data = read_member(directory, locator)
+    if data.startswith(unpacking.GZIP_MAGIC):
+        record = _first_bytes(data, locator, limit)
+    else:
+        record = b"".join(_bounded(_other(directory, locator, data), limit))
     try:
-        unpacked = inflater.decompress(read_member(directory, locator), limit)
-    except _InflateError as error:
-        raise Unreadable(f"{locator.file}:{locator.offset}: not a gzip member ({error})") from None
-    if not inflater.eof and len(unpacked) < limit:
-        raise Unreadable(f"{locator.file}:{locator.offset}: the record is torn")
-    try:
-        return parse_record(unpacked)
+        return parse_record(record)
     except ValueError as error:
         raise Unreadable(f"{locator.file}:{locator.offset}: {error}") from None
+
+
+def _first_bytes(member: bytes, locator: Locator, limit: int) -> bytes:
+    """Unpack a gzip member in one step. Raises Unreadable."""
+    inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    try:
+        record: bytes = inflater.decompress(member, limit)
+    except _InflateError as error:
+        raise Unreadable(f"{locator.file}:{locator.offset}: not a gzip member ({error})") from None
+    if not inflater.eof and len(record) < limit:
+        raise Unreadable(f"{locator.file}:{locator.offset}: the record is torn")
+    return record
 
 
 def read_member(directory: Path | str, locator: Locator) -> bytes:
@@ -95,8 +82,11 @@ def read_member(directory: Path | str, locator: Locator) -> bytes:
 
 def unpacked(directory: Path | str, locator: Locator) -> Iterator[bytes]:
     """Give one whole record as it was before packing, piece by piece. Raises Unreadable."""
-    inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
     data = read_member(directory, locator)
+    if not data.startswith(unpacking.GZIP_MAGIC):
+        yield from _other(directory, locator, data)
+        return
+    inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
     while not inflater.eof:
         try:
             yield inflater.decompress(data, limits.MIB)
@@ -105,6 +95,28 @@ def unpacked(directory: Path | str, locator: Locator) -> Iterator[bytes]:
         if not inflater.eof and inflater.needs_input:
             raise Unreadable(f"{locator.file}:{locator.offset}: the record is torn")
         data = b""
+
+
+def _other(directory: Path | str, locator: Locator, data: bytes) -> Iterator[bytes]:
+    """Give a record that is not gzip: zstd frames, with the dictionary of their file, or plain. Raises Unreadable."""
+    if not data.startswith(unpacking.ZSTD_MAGIC):
+        if not unpacking.is_start(data):
+            raise Unreadable(f"{locator.file}:{locator.offset}: no record is there")
+        yield data
+        return
+    try:
+        yield from unpacking.unzstd(data, _open_files.dictionary(str(directory), locator.file))
+    except unpacking.ZstdError as error:
+        raise Unreadable(f"{locator.file}:{locator.offset}: not zstd frames ({error})") from None
+
+
+def _bounded(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
+    """Give the first `limit` bytes."""
+    for piece in pieces:
+        yield piece[:limit]
+        limit -= len(piece)
+        if limit <= 0:
+            return
 
 
 def records(path: Path | str, start: int = 0, limit: int = limits.WARC_RECORD_BYTES_MAX) -> Iterator[Found]:
@@ -120,52 +132,6 @@ def records(path: Path | str, start: int = 0, limit: int = limits.WARC_RECORD_BY
                 return
             yield found
             offset += found.length
-
-
-def parse_record(unpacked: bytes) -> StoredRecord:
-    """Split one unpacked record (perhaps cut) into its parts. Raises ValueError."""
-    end = unpacked.find(b"\r\n\r\n")
-    if end < 0 or not unpacked.startswith(b"WARC/1."):
-        raise ValueError("not a WARC record")
-    lines = _text(unpacked[:end]).split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
-    try:
-        length = int(headers.get("content-length", ""))
-    except ValueError:
-        raise ValueError("no Content-Length") from None
-    block = unpacked[end + 4 : end + 4 + length]
-    record = StoredRecord(headers, cut=len(block) < length)
-    if headers.get("content-type", "").startswith("application/http"):
-        _split_http(record, block)
-    else:
-        record.body = block
-    return record
-
-
-def _split_http(record: StoredRecord, block: bytes) -> None:
-    """Fill in the HTTP side of a request, response or revisit."""
-    blank = _BLANK_LINE.search(block)
-    end, begin = blank.span() if blank else (len(block), len(block))
-    record.http_head, record.body = block[:begin], block[begin:]
-    first, *lines = _text(block[:end]).replace("\r\n", "\n").split("\n")
-    words = first.split(None, 2)
-    if len(words) > 1 and words[0].startswith("HTTP/") and words[1].isdecimal():
-        record.http_status = int(words[1])
-    for line in lines:
-        if line[:1] in (" ", "\t") and record.http_headers:  # obsolete folding, RFC 9112 section 5.2
-            name, value = record.http_headers[-1]
-            record.http_headers[-1] = (name, f"{value} {line.strip()}")
-        else:
-            name, _, value = line.partition(":")
-            record.http_headers.append((name.strip(), value.strip()))
-
-
-def _text(head: bytes) -> str:
-    """Read a header block: UTF-8 where it is that, else Latin-1, which takes every byte."""
-    try:
-        return head.decode()
-    except UnicodeDecodeError:
-        return head.decode("latin-1")
 
 
 def _member_at(descriptor: int, offset: int, limit: int) -> Found | None:
@@ -217,6 +183,7 @@ class _OpenFiles:
 
     def __init__(self) -> None:
         self._descriptors: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._dictionaries: dict[tuple[str, str], unpacking.Dictionary | None] = {}
 
     @contextmanager
     def use(self, directory: str, name: str) -> Iterator[int]:
@@ -226,10 +193,20 @@ class _OpenFiles:
         if descriptor is None:
             descriptor = self._descriptors[key] = _open(directory, name)
             if len(self._descriptors) > limits.WARC_FILES_OPEN_MAX:
-                os.close(self._descriptors.popitem(last=False)[1])
+                old, number = self._descriptors.popitem(last=False)
+                self._dictionaries.pop(old, None)
+                os.close(number)
         else:
             self._descriptors.move_to_end(key)
         yield descriptor
+
+    def dictionary(self, directory: str, name: str) -> unpacking.Dictionary | None:
+        """Give the dictionary that a .warc.zst begins with."""
+        key = (directory, name)
+        with self.use(directory, name) as descriptor:
+            if key not in self._dictionaries:
+                self._dictionaries[key] = unpacking.zstd_dictionary(descriptor)
+        return self._dictionaries[key]
 
 
 def _open(directory: str, name: str) -> int:

@@ -121,7 +121,7 @@ def _next(stream: Stream) -> Piece | None:
     if not start:
         return _broken(stream) if stream.broken else None
     offset, inner = stream.place(), 0 if stream.is_at_start() else stream.inner
-    if unpacking.is_warc(start):
+    if warcformat.is_warc(start):
         piece = _warc_record(stream, offset, inner)
     else:
         piece = _arc_record(stream, start, offset, inner)
@@ -227,7 +227,7 @@ def _true_length(stream: Stream, piece: Piece, claimed: int) -> int:
 def _is_boundary(window: bytes) -> bool:
     """Tell whether these bytes may follow a block."""
     rest = window.lstrip(NEWLINES)
-    return not rest or unpacking.is_warc(rest) or warcformat.read_arc(rest) is not None
+    return not rest or warcformat.is_warc(rest) or warcformat.read_arc(rest) is not None
 
 
 def _next_record(stream: Stream, begin: int, end: int) -> int | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -151,3 +153,36 @@ def test_no_more_than_a_few_files_stay_open(tmp_path: Path) -> None:
         (tmp_path / f"{n}.warc.gz").write_bytes(member)
         warcread.read(tmp_path, Locator(file=f"{n}.warc.gz", offset=0, length=len(member)))
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + limits.WARC_FILES_OPEN_MAX
+
+
+def test_records_of_others_are_read_by_locator_too(tmp_path: Path) -> None:
+    http = b"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
+    fields = (
+        f"WARC-Type: response\nWARC-Target-URI: <http://h.test/>\nContent-Type: application/http\nContent-Length: {len(http)}"
+    )
+    plain = f"WARC/1.0\n{fields}\n\n".encode() + http + b"\n\n"
+    arc = b"http://h.test/ 1.2.3.4 20140102030405 text/html %d\n" % len(http) + http + b"\n"
+    dictionary = zstandard.ZstdCompressionDict(plain * 20)
+    framed = zstandard.ZstdCompressor(dict_data=dictionary).compress(plain)
+    content = dictionary.as_bytes()
+    head = b"\x5d\x2a\x4d\x18" + len(content).to_bytes(4, "little") + content
+    (tmp_path / "a.warc").write_bytes(b"x" * 10 + plain)
+    (tmp_path / "a.arc").write_bytes(arc)
+    (tmp_path / "a.warc.zst").write_bytes(head + framed)
+    places = [("a.warc", 10, len(plain)), ("a.arc", 0, len(arc)), ("a.warc.zst", len(head), len(framed))]
+    for file, offset, length in places:
+        locator = Locator(file=file, offset=offset, length=length)
+        record = warcread.read(tmp_path, locator)
+        assert (record.type, record.url, record.http_status, record.body) == ("response", "http://h.test/", 200, b"hello"), file
+        assert b"".join(warcread.unpacked(tmp_path, locator)) == (arc if file == "a.arc" else plain)
+        with pytest.raises(Unreadable):
+            warcread.read(tmp_path, Locator(file=file, offset=offset + 1, length=length - 1))
+
+
+def test_a_zstd_bomb_is_cut_at_the_limit(tmp_path: Path) -> None:
+    bomb = zstandard.ZstdCompressor().compress(b"WARC/1.1\r\nContent-Length: 100000000\r\n\r\n" + b"\0" * 100_000_000)
+    (tmp_path / "a.warc.zst").write_bytes(bomb)
+    tracemalloc.start()
+    record = warcread.read(tmp_path, Locator(file="a.warc.zst", offset=0, length=len(bomb)), limit=limits.MIB)
+    assert record.cut and len(record.body) < limits.MIB and tracemalloc.get_traced_memory()[1] < 16 * limits.MIB
+    tracemalloc.stop()
