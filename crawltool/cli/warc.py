@@ -15,6 +15,7 @@ from crawltool import limits
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
+from crawltool.cli.warcrepair import command as repair
 from crawltool.cli.warcverify import command as verify
 from crawltool.core import decoding, urls, warcrecords
 from crawltool.errors import Misuse, NoInput
@@ -65,6 +66,7 @@ def command() -> None:
 
 
 command.add_command(verify)
+command.add_command(repair)
 
 
 @command.command("cat", cls=Command, help=CAT_DESCRIPTION, examples=EXAMPLES, notes=NOTES)

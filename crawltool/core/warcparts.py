@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from crawltool.core import warcformat
 from crawltool.core.chunked import dechunk
 
+_FOREIGN = re.compile(rb"(?<!\r)\n|\n[ \t]")  # line feeds alone, folded values
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
@@ -45,7 +46,7 @@ class StoredRecord:
 def parse_record(unpacked: bytes) -> StoredRecord:
     """Split one unpacked record (perhaps cut) into its parts. Raises ValueError."""
     end = unpacked.find(b"\r\n\r\n")
-    if end < 0 or not unpacked.startswith(b"WARC/1.") or b"\n" in unpacked[:end].replace(b"\r\n", b""):
+    if end < 0 or not unpacked.startswith(b"WARC/1.") or _FOREIGN.search(unpacked, 0, end):
         return _foreign(unpacked)
     lines = _text(unpacked[:end]).split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
