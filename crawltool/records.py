@@ -45,7 +45,7 @@ VERDICTS: dict[str, str] = {
     "not_modified": "304: the copy named by `prior` is still right",
     "redirect": "a 3xx answer; `redirect` is where it leads, or `reason` why that cannot be followed",
     "gone": "410",
-    "client_error": "any other 4xx",
+    "client_error": "any other 4xx; with fetch --from-warc also a URL that is not in the archive",
     "busy": "429 or 503: the host asks for a rest; costs the URL no attempt",
     "payment_required": "402",
     "server_error": "any other 5xx",

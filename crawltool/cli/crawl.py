@@ -111,7 +111,7 @@ def command(ctx: click.Context, /, dir: Path, urls: tuple[str, ...], seeds: tupl
         raise Misuse(f"{dir} is no crawl yet: give a URL or --seeds FILE to begin it")
     if urls and not seeds and not seeds_of(urls):
         raise Misuse(f"no URL to begin with: {why_no_seed(urls[0])}")
-    if not params["contact"] and not all_on_loopback(urls, seeds):
+    if not params["contact"] and not params["from_warc"] and not all_on_loopback(urls, seeds):
         raise Misuse(NO_CONTACT, remedy="add --contact YOU@EXAMPLE.ORG")
     voice.say(f"crawl directory {dir}", "summary", dir=str(dir))
     refuse_running(dir)

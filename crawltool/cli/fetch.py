@@ -12,6 +12,7 @@ import click
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
+from crawltool.cli.warcverify import archives
 from crawltool.core.robotstoken import token_of
 from crawltool.errors import Misuse
 
@@ -27,13 +28,22 @@ pass unchanged. fetch never decides when a host is asked: start as many as you l
 EXAMPLES = """
 crawltool frontier -C site.crawl --until-idle < loop | crawltool fetch -C site.crawl | crawltool parse -C site.crawl > loop
 crawltool fetch -C site.crawl -i spool:targets -o spool:outcomes --concurrency 200
+crawltool crawl -C again.crawl --from-warc site.crawl/warc --delay 0 https://example.org/
 crawltool fetch -C own.crawl --resolve 'www.example.org:443:127.0.0.1:8443' < targets.jsonl
 """
 NOTES = """
 A target is asked at most once. One that is not started (its lease is too old, or fetch was told to stop) is answered with
 the verdict `returned`, which costs the URL nothing. Redirects are not followed: the outcome says where they lead, and the
 frontier decides. The bodies of types that --types does not name are cut after 4 KiB.
+
+With --from-warc the newest capture of each URL is the answer, whatever tool wrote it (WARC or ARC, plain, gzip or zstd); a
+revisit has the body that it refers to. Nothing is written to DIR/warc: the files are linked there (symbolic links, so they
+must stay where they are), and outcomes name the original records. No host, name server or proxy is asked, and no contact is
+needed; --delay 0 lets it run as fast as it can. A URL that is not in the archive is a `client_error` with the reason `not in
+the archive`, a robots.txt that is not there means that there are no rules, and a host of which nothing is there is a
+`dns_failure`. What lies in one gzip member together with other records cannot be reached: crawltool warc repair helps.
 """
+EVERYWHERE = ("0.0.0.0/0", "::/0")
 
 
 @click.command("fetch", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES)
@@ -51,6 +61,7 @@ frontier decides. The bodies of types that --types does not name are cut after 4
     "grace",
     "allow_net",
     "resolve",
+    "from_warc",
     "io",
 )
 @click.pass_context
@@ -58,11 +69,13 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """Fetch."""
     import trio  # start-up time
 
-    from crawltool.stages import fetch
+    from crawltool.stages import fetch, fetchreplay
 
     voice = ctx.ensure_object(Voice)
     warn_of_two_names(voice, product_of(given), given["robots_token"])
-    stage = trio.run(fetch.run, settings_of(given), lambda text: voice.say(text, "warning"))
+    settings = settings_of(given)
+    run = fetchreplay.run if settings.from_warc else fetch.run
+    stage = trio.run(run, settings, lambda text: voice.say(text, "warning"))
     told = ", ".join(f"{count} {verdict}" for verdict, count in stage.counts.most_common())
     voice.say(f"{stage.counts.total()} outcomes" + (f" ({told})" if told else ""), "summary", **stage.counts)
 
@@ -98,8 +111,10 @@ def settings_of(given: dict[str, Any]) -> Settings:
         timeout_total_s=given["timeout_total"],
         max_body_bytes=given["max_body"],
         types=tuple(given["types"].split(",")),
-        allow_nets=tuple(_net(text) for text in given["allow_net"]),
+        # A replay connects to nobody, so no address is refused.
+        allow_nets=tuple(_net(text) for text in given["allow_net"] or (EVERYWHERE if given["from_warc"] else ())),
         pins=tuple(read_pin(text) for text in given["resolve"]),
+        from_warc=tuple(archives([Path(name) for name in given["from_warc"]])),
         body_memory_bytes=given["body_memory"],
         min_free_bytes=given["min_free"],
         input=given["input"],

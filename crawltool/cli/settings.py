@@ -240,6 +240,15 @@ SETTINGS: tuple[Setting, ...] = (
         multiple=True,
     ),
     Setting("resolve", "fetching", str, (), "Connect to ADDR for HOST:PORT; HOST may be *.", metavar=_AUTHORITIES, multiple=True),
+    Setting(
+        "from_warc",
+        "fetching",
+        click.Path(exists=True, resolve_path=True),
+        (),
+        "Answer from these archives, as if they were the network; nobody is asked. A folder means the files in it.",
+        metavar="FILE",
+        multiple=True,
+    ),
     Setting("parse_bytes", "parsing", _B, "10MiB", "Bytes of a body that are parsed."),
     Setting(
         "text",

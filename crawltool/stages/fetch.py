@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple, Protocol
@@ -23,8 +23,9 @@ from crawltool.core.mediatypes import WantedTypes
 from crawltool.core.urls import Url
 from crawltool.errors import DiskTrouble, Misuse
 from crawltool.net import failures
+from crawltool.net.body import BodyMemory
 from crawltool.net.dns import NoName, Resolver
-from crawltool.net.engine import Engine, Exchange
+from crawltool.net.engine import Engine, Exchange, Request
 from crawltool.records import Outcome, Target
 from crawltool.stages import clock as clocks
 from crawltool.stages import fetching as asking
@@ -51,6 +52,17 @@ class Archive(Protocol):
     """What the stage needs of stores/warc.WarcWriter: durable on return."""
 
     def store(self, captures: Sequence[Capture]) -> list[Stored]: ...
+
+
+class Network(Protocol):
+    """What the stage needs of net/engine.Engine. stages/fetchreplay answers from an archive instead."""
+
+    memory: BodyMemory
+
+    @property
+    def in_flight(self) -> int: ...
+
+    async def exchange(self, request: Request) -> Exchange: ...
 
 
 class Lines(Protocol):
@@ -80,10 +92,12 @@ class FetchStage:
         *,
         clock: Clock | None = None,
         resolver: Resolver | None = None,
+        network: AbstractAsyncContextManager[Network] | None = None,
         say: Callable[[str], object] = lambda text: None,
     ) -> None:
         self.settings, self.source, self.sink, self.archive, self.drain, self.say = settings, source, sink, archive, drain, say
         self.clock = clock or clocks.of_crawl(settings.dir)
+        self.network, self.is_replay = network or Engine(settings.engine), network is not None
         self.resolver = resolver or Resolver(pins=settings.pins)
         timeouts_s = (settings.timeout_connect_s, settings.timeout_first_byte_s, settings.timeout_total_s)
         types = WantedTypes(settings.types)
@@ -105,7 +119,7 @@ class FetchStage:
     async def run(self) -> None:
         """Run to the end of input. Raises DiskTrouble, Misuse; a drain is concluded by the caller's TrioDrain."""
         try:
-            async with Engine(self.settings.engine) as self._engine, trio.open_nursery() as nursery:
+            async with self.network as self._engine, trio.open_nursery() as nursery:
                 nursery.start_soon(self._obey)
                 committed = trio.Event()
                 nursery.start_soon(self._settle, committed)
@@ -214,7 +228,7 @@ class FetchStage:
         address = _literal(target.address or url.host)
         if address is None:
             return self._finish(_Finished(asking.returned(target, "no address: a target names the one to connect to")))
-        if self.settings.contact is None and not ip_address(address).is_loopback:
+        if self.settings.contact is None and not self.is_replay and not ip_address(address).is_loopback:
             raise Misuse(NO_CONTACT, remedy="give --contact MAIL-or-URL")
         if target.expires_at and self.clock.now() > target.expires_at - self.settings.timeout_total_s:
             return self._finish(_Finished(asking.returned(target, "too late: its lease would end before the exchange")))

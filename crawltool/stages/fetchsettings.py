@@ -33,6 +33,7 @@ class Settings:
     types: tuple[str, ...] = TYPES
     allow_nets: tuple[guard.Net, ...] = ()
     pins: tuple[Pin, ...] = ()
+    from_warc: tuple[Path, ...] = ()  # archives to answer from; none: the network
     body_memory_bytes: int = 64 * limits.MIB
     min_free_bytes: int | None = None  # None: limits.FREE_BYTES_MIN or FREE_SHARE_MIN of the disk, whichever is less
     input: str = "-"
