@@ -30,6 +30,13 @@ $(VENV)/.test: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ $(VENV)/.run
 
+# pywb pins other versions of our dependencies, so it gets a place of its own. Without it, its test skips.
+.venv-pywb/.done:
+	@test -x .venv-pywb/bin/pip || $(PYTHON) -m venv .venv-pywb
+	@.venv-pywb/bin/python -m pip install --quiet --disable-pip-version-check 'pywb>=2.8' 'setuptools<81' \
+	    || echo "make: pywb cannot be installed here: its test will skip"
+	@touch $@
+
 demo: $(VENV)/.run
 	$(BIN)/python examples/demo.py $(if $(URL),'$(URL)' '$(CONTACT)')
 	@echo "(crawltool is $(BIN)/crawltool here)"
@@ -41,7 +48,7 @@ check: $(VENV)/.test
 	$(BIN)/pytest tests/test_rooms.py
 	$(MAKE) --no-print-directory check-man
 
-test: check
+test: check .venv-pywb/.done
 	$(BIN)/pytest -n $(JOBS) --dist loadfile
 
 man: $(VENV)/.run
@@ -66,4 +73,4 @@ bench-frontier: $(VENV)/.test
 	$(BIN)/python -m tests.bench.frontier --urls $(URLS) --pin --progress
 
 clean:
-	rm -rf $(VENV) demo.crawl .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-pywb demo.crawl .mypy_cache .ruff_cache .pytest_cache
