@@ -9,7 +9,7 @@ A snapshot on disk is always older than the store. So keys carry a generation, a
 
   seen = Seen.load(path)                     # generation = the one after the snapshot's; 0 where there is none
   if trimmed >= seen.generation: ...         # the snapshot was lost: seen.add(every known key) instead of the next line
-  seen.add(keys of since_snapshot)           # all rows whose generation >= seen.generation
+  seen.replay(keys of since_snapshot)        # all rows whose generation >= seen.generation
 
   new = [key for key in keys if not seen.maybe(key) or not store.has(key)]
   seen.add(new)                              # 1. the sieve
@@ -25,7 +25,7 @@ only leaves rows that are replayed for nothing; a snapshot with keys the store n
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from rbloom import Bloom
 from crawltool import limits
 from crawltool.stores import atomic
 
-SNAPSHOT_SHARE = 16  # of all keys: what a start adds one by one
+SNAPSHOT_SHARE = 64  # of all keys: what a start replays
 _RATE = 0.01
 _LIST = "layers.json"
 
@@ -73,6 +73,7 @@ class Snapshot:
 
     def __init__(self, path: Path, generation: int, layers: list[_Layer]) -> None:
         self.generation = generation
+        self.is_written = False
         self._path, self._layers = path, layers
 
     def write(self) -> None:
@@ -91,6 +92,7 @@ class Snapshot:
                 atomic.write_file(self._path / _name(number), head, b"\n", bits)
                 layer.saved_keys = keys
         atomic.write_file(self._path / _LIST, msgspec.json.encode(_List(self.generation, len(self._layers))))
+        self.is_written = True
 
 
 class Seen:
@@ -140,16 +142,31 @@ class Seen:
             if not self.maybe(key):
                 self.add_new(key)
 
+    def replay(self, keys: Sequence[bytes]) -> None:
+        """Add keys of which hardly any is in, at a third of the time; one that is in takes room all the same."""
+        while keys:
+            layer = self._newest()
+            some = keys[: layer.capacity - layer.keys]
+            layer.bloom.update(some)
+            layer.keys += len(some)
+            self._fresh += len(some)
+            keys = keys[len(some) :]
+
     def add_new(self, key: bytes) -> None:
         """Add a key that maybe() just called new."""
+        layer = self._newest()
+        layer.bloom.add(key)
+        layer.keys += 1
+        self._fresh += 1
+
+    def _newest(self) -> _Layer:
+        """Give the layer that takes new keys; a full one is followed by a larger one."""
         layer = self._layers[-1]
         if layer.keys >= layer.capacity:
             layer = _Layer(layer.capacity * self._growth)
             self._layers.append(layer)
             self._blooms.insert(0, layer.bloom)
-        layer.bloom.add(key)
-        layer.keys += 1
-        self._fresh += 1
+        return layer
 
     def __len__(self) -> int:
         return sum(layer.keys for layer in self._layers)

@@ -48,6 +48,26 @@ def test_adding_again_takes_no_room() -> None:
     assert len(seen) <= 15 and len(seen._layers) == 1
 
 
+def test_replayed_keys_are_seen_and_grow_the_layers() -> None:
+    seen, mine = Seen(Path("unused"), **SMALL), keys(500)
+    seen.replay(mine)
+    assert all(seen.maybe(key) for key in mine)
+    assert (len(seen), [layer.capacity for layer in seen._layers]) == (500, [20, 80, 320, 1280])
+    assert sum(seen.maybe(key) for key in keys(2000, seed=2)) < 200
+
+
+def test_a_snapshot_tells_whether_it_is_written(tmp_path: Path) -> None:
+    seen = Seen(tmp_path / "seen", **SMALL)
+    snapshot = seen.freeze()
+    (tmp_path / "seen").write_text("in the way")
+    with pytest.raises(OSError, match="exists"):
+        snapshot.write()
+    assert not snapshot.is_written
+    (tmp_path / "seen").unlink()
+    snapshot.write()
+    assert snapshot.is_written
+
+
 def test_a_snapshot_holds_what_was_added_before_freeze(tmp_path: Path) -> None:
     seen = Seen(tmp_path / "seen", **SMALL)
     first, later = keys(100), keys(1000, seed=2)
