@@ -186,7 +186,13 @@ SETTINGS: tuple[Setting, ...] = (
         "When only hosts remain that rest longer than this, or the disk stays full this long, stop.",
     ),
     Setting("retries", "politeness", Count(0, 100), "3", "Attempts for a URL after its first failure."),
-    Setting("concurrency", "fetching", Count(1, 50_000), "500", "Exchanges in flight at most, in one fetch."),
+    Setting(
+        "concurrency",
+        "fetching",
+        Count(1, 50_000),
+        "500",
+        "Exchanges in flight at most, in one fetch; fewer while the machine is short of descriptors, ports or memory.",
+    ),
     Setting("timeout_connect", "fetching", Duration(0.01), "10s", "Longest wait for a connection, TLS included."),
     Setting("timeout_first_byte", "fetching", Duration(0.01), "20s", "Longest wait for the first byte of the answer."),
     Setting("timeout_total", "fetching", Duration(0.01), "2m", "Longest exchange."),
@@ -209,10 +215,17 @@ SETTINGS: tuple[Setting, ...] = (
         "body_memory",
         "fetching",
         Size(),
-        "64MiB",
-        "Bodies in flight that may lie in memory; beyond it they go to temporary files.",
+        f"{limits.BODY_MEMORY_BYTES // limits.MIB}MiB",
+        "Memory that all bodies share until they are stored; what is beyond, or longer than 256 KiB, lies in temporary files.",
     ),
-    Setting("min_free", "fetching", Size(), None, "Space to leave free on the disk (default: 5 GB or 5 %, whichever is less)."),
+    Setting(
+        "min_free",
+        "fetching",
+        Size(),
+        None,
+        "Space to leave free on the disk (default: 5 GB or 5 %, whichever is less). With less, fetching pauses until there is a "
+        "fifth more, for --max-rest at most.",
+    ),
     Setting(
         "grace", "fetching", _S, f"{limits.GRACE_S:g}s", "After the first signal, how long exchanges in flight may take to end."
     ),

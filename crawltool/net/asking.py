@@ -82,7 +82,7 @@ class EngineSettings:
     """What holds for every exchange of an engine. Byte counts are bytes."""
 
     allow_nets: tuple[IPv4Network | IPv6Network, ...] = ()  # --allow-net
-    body_memory_bytes: int = 256 * limits.MIB  # --body-memory: bodies in memory, all together
+    body_memory_bytes: int = limits.BODY_MEMORY_BYTES  # --body-memory: bodies in memory, all together
     body_dir: str | None = None  # where larger bodies get their unlinked file; None: the system's place
     proxy: str = ""  # --proxy URL; through it the proxy resolves, and rebinding is its matter
     ca_file: str | None = None  # None: the system's bundle, else certifi's

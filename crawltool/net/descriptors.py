@@ -33,11 +33,19 @@ def reserved(granted: int) -> int:
 
 
 def open_socket(family: int, kind: int, protocol: int) -> _socket.socket:
-    """Open a socket. Raises OSError, EMFILE also when its descriptor would be one of the reserved."""
+    """Open a socket for libcurl. Raises OSError, EMFILE also when its descriptor would be one of the reserved.
+
+    pycurl duplicates the descriptor and lets the socket go: the number that counts is the next free one.
+    """
     opened = _socket.socket(family, kind, protocol)
-    if opened.fileno() >= ceiling():
+    try:
+        duplicate = os.dup(opened.fileno())
+        os.close(duplicate)
+        if duplicate >= ceiling():
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    except OSError:
         opened.close()
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        raise
     return opened
 
 
@@ -53,6 +61,15 @@ def open_unlinked(directory: str | None) -> IO[bytes] | None:
         return opened
     opened.close()
     return None
+
+
+def free() -> int:
+    """Tell how many connections this process has descriptors for."""
+    try:
+        used = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 -- not a path of ours
+    except OSError:
+        used = 0
+    return ceiling() - used
 
 
 def are_left() -> bool:

@@ -57,7 +57,7 @@ class Engine:
 
     async def __aenter__(self) -> Engine:
         settings = self.settings
-        idle_max = min(settings.connections_kept, descriptors.ceiling() // 2)  # the rest is for connections in use
+        idle_max = min(settings.connections_kept, descriptors.ceiling() // 4)  # the rest is for connections in use
         pins = await _pin_of(settings.proxy) if settings.proxy else []
         kept = KeptSockets(idle_max)
         self._shared = Shared(settings, find_bundle(settings.ca_file), self.memory, pins, kept)

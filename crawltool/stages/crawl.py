@@ -21,7 +21,7 @@ from math import inf
 from pathlib import Path
 
 from crawltool import limits
-from crawltool.errors import Unfinished
+from crawltool.errors import NothingFetched, Unfinished
 
 RING = ("frontier", "fetch", "parse", "dedup")
 LAST_WORDS_S = 2.0
@@ -200,7 +200,9 @@ class Ring:
             return Ended(code=Unfinished.exit_code, signum=None if number == signal.SIGUSR1 else number)
         # SIGPIPE and SIGTERM are what the death of another stage, and our drain, did to a stage.
         effects = (0, -signal.SIGPIPE, -signal.SIGTERM, Unfinished.exit_code)
-        culprit = next((name for name in self._order if codes[name] not in effects), None)
+        culprits = [name for name in self._order if codes[name] not in effects]
+        # A frontier whose fetch died has fetched nothing, too: its 69 says why only when it stands alone.
+        culprit = next((name for name in culprits if codes[name] != NothingFetched.exit_code), next(iter(culprits), None))
         culprit = culprit or next((name for name in self._order if name != "frontier" and codes[name] != 0), None)
         if culprit is None:
             return Ended(code=_code(codes["frontier"]))

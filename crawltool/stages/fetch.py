@@ -7,7 +7,6 @@ fsync and then publishes their outcomes. stages/fetching.py holds what needs no 
 
 from __future__ import annotations
 
-import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -17,12 +16,12 @@ from typing import NamedTuple, Protocol
 
 import trio
 
-from crawltool import limits, records
+from crawltool import records
 from crawltool.core import urls
 from crawltool.core.mediatypes import WantedTypes
 from crawltool.core.urls import Url
-from crawltool.errors import DiskTrouble, Misuse
-from crawltool.net import failures
+from crawltool.errors import Misuse
+from crawltool.net import descriptors, failures
 from crawltool.net.body import BodyMemory
 from crawltool.net.dns import NoName, Resolver
 from crawltool.net.engine import Engine, Exchange, Request
@@ -32,6 +31,8 @@ from crawltool.stages import fetching as asking
 from crawltool.stages.clock import Clock
 from crawltool.stages.drain import ReaderGone, TrioDrain
 from crawltool.stages.feeds import Batch
+from crawltool.stages.fetchpressure import Throttle
+from crawltool.stages.fetchroom import Room
 from crawltool.stages.fetchsettings import Settings
 from crawltool.stages.outlets import parse_routes
 from crawltool.stages.sinks import open_async_sink
@@ -42,6 +43,7 @@ from crawltool.stores.digests import DigestIndex
 from crawltool.stores.warc import Capture, Stored, WarcWriter
 
 FETCH_LOCK = "fetch.lock"
+TOO_LATE = "too late: its lease would end before the exchange"
 NO_CONTACT = (
     "without --contact only loopback addresses are asked: whoever runs a site must be able to reach whoever crawls it, so "
     "the contact is sent in User-Agent and From"
@@ -108,19 +110,26 @@ class FetchStage:
         self._lock: atomic.Lock | None = None
         self._waiting: deque[Target] = deque()
         self._workers = 0
+        self._throttle = Throttle(settings.concurrency, say)
+        self._room = Room(settings.dir, settings.min_free_bytes, settings.max_rest_s, say)
+        self._told: list[_Finished] = []  # with nothing to store
         self._finished: list[_Finished] = []
         self._passing: list[bytes] = []  # lines that are not ours
         self._passed = trio.Event()
         self._news = trio.Event()
         self._stored = trio.Event()
         self._is_storing = False
-        self._all_landed = False
+        self._all_landed = self._is_ending = False
 
     async def run(self) -> None:
         """Run to the end of input. Raises DiskTrouble, Misuse; a drain is concluded by the caller's TrioDrain."""
         try:
             async with self.network as self._engine, trio.open_nursery() as nursery:
+                self._room.look()
+                self._throttle.grant(descriptors.free())
                 nursery.start_soon(self._obey)
+                nursery.start_soon(self._throttle.watch, lambda: self._engine.in_flight, self._hire_more)
+                nursery.start_soon(self._room.watch, self._while_paused, self._give_up)
                 committed = trio.Event()
                 nursery.start_soon(self._settle, committed)
                 async with trio.open_nursery() as self._air:
@@ -132,6 +141,7 @@ class FetchStage:
         finally:
             if self._lock is not None:
                 self._lock.release()
+        self._room.check()
         if self.candidates and not self.targets:
             self.say("candidates came, but no target: put `crawltool frontier` before fetch, it decides what is fetched and when")
 
@@ -173,9 +183,7 @@ class FetchStage:
             self._air.start_soon(self._look_up, target)  # outside of --concurrency: a slow name must not hold up a page
         else:
             self._waiting.append(target)
-            if self._workers < self.settings.concurrency:
-                self._workers += 1
-                self._air.start_soon(self._work)
+            self._hire(1)
 
     def _begin(self) -> None:
         """At the first target: say on disk that a fetch is alive, and learn the frontier's run and clock."""
@@ -206,11 +214,22 @@ class FetchStage:
 
     # --- asking ---
 
+    def _hire(self, count: int) -> None:
+        """Start workers, as far as so many may be in flight."""
+        for _ in range(min(count, self._throttle.allowed - self._workers)):
+            self._workers += 1
+            self._air.start_soon(self._work)
+
+    def _hire_more(self) -> None:
+        self._hire(len(self._waiting))
+
     async def _work(self) -> None:
-        """Ask what waits, one target after the other, until nothing waits."""
+        """Ask what waits, one target after the other, until nothing waits or fewer may be in flight."""
         try:
-            while self._waiting:
-                if self._is_behind():
+            while self._waiting and self._workers <= self._throttle.allowed:
+                if self._room.is_paused:
+                    await self._room.wait()
+                elif self._is_behind():
                     await self._stored.wait()
                 else:
                     await self._ask(self._waiting.popleft())
@@ -230,9 +249,12 @@ class FetchStage:
             return self._finish(_Finished(asking.returned(target, "no address: a target names the one to connect to")))
         if self.settings.contact is None and not self.is_replay and not ip_address(address).is_loopback:
             raise Misuse(NO_CONTACT, remedy="give --contact MAIL-or-URL")
-        if target.expires_at and self.clock.now() > target.expires_at - self.settings.timeout_total_s:
-            return self._finish(_Finished(asking.returned(target, "too late: its lease would end before the exchange")))
+        if self._is_too_late(target):
+            return self._finish(_Finished(asking.returned(target, TOO_LATE)))
         return await self._exchange(target, url, address)
+
+    def _is_too_late(self, target: Target) -> bool:
+        return bool(target.expires_at) and self.clock.now() > target.expires_at - self.settings.timeout_total_s
 
     async def _exchange(self, target: Target, url: Url, address: str) -> None:
         """Carry one exchange. One that is cut off, at the end of the grace time, comes back with its times."""
@@ -243,9 +265,20 @@ class FetchStage:
             elapsed_s = self.clock.now() - began_at
             self._finish(_Finished(asking.returned(target, "cut off", round(began_at, 6), round(elapsed_s, 6))))
             raise
+        if self._throttle.is_shortage(exchange.error, exchange.reason, self._engine.in_flight):
+            await self._ask_later(target)
+            return
         fetched_at = self.clock.at(exchange.started)
         outcome = self.asking.outcome(target, url, exchange, fetched_at)
         self._finish(_Finished(outcome, exchange, asking.capture(target, url, exchange, fetched_at)))
+
+    async def _ask_later(self, target: Target) -> None:
+        """Put back a target that nobody was asked for, because this machine ran short."""
+        if self._is_ending:
+            self._finish(_Finished(asking.returned(target, "fetch is stopping")))
+        else:
+            self._waiting.appendleft(target)
+            await self._throttle.pause()
 
     async def _look_up(self, target: Target) -> None:
         """Answer kind address: resolve and judge, contact nobody."""
@@ -256,7 +289,9 @@ class FetchStage:
             answer = await self.resolver.resolve(url.host.strip("[]"), url.port)
         except NoName as error:
             if error.reason == "own_trouble":
-                return self._finish(_Finished(asking.returned(target, f"{failures.OWN_TROUBLE_IS}{error.detail}")))
+                reason = f"{failures.OWN_TROUBLE_IS}{error.detail}"
+                self._throttle.is_shortage("returned", reason, self._engine.in_flight)
+                return self._finish(_Finished(asking.returned(target, reason)))
             reason = f"{error.reason}: {error.detail}" if error.detail else error.reason
             return self._finish(_Finished(asking.failed(target, "dns_failure", reason)))
         except trio.Cancelled:
@@ -267,7 +302,7 @@ class FetchStage:
     # --- out ---
 
     def _finish(self, finished: _Finished) -> None:
-        self._finished.append(finished)
+        (self._told if finished.capture is None else self._finished).append(finished)
         self._news.set()
 
     async def _pass_on(self) -> None:
@@ -279,11 +314,12 @@ class FetchStage:
 
     async def _settle(self, committed: trio.Event) -> None:
         """Store and publish, group by group: a group is what came while the one before was written."""
-        while self._finished or self._passing or not self._all_landed:
-            if not self._finished and not self._passing:
+        while self._finished or self._told or self._passing or not self._all_landed:
+            group = self._next_group()
+            if not group and not self._passing:
                 self._news = trio.Event()
                 await self._news.wait()
-            group, self._finished = self._finished, []
+                continue
             lines, self._passing = self._passing, []
             passed = self._passed
             await self._store(group)
@@ -293,11 +329,20 @@ class FetchStage:
             passed.set()
         committed.set()
 
+    def _next_group(self) -> list[_Finished]:
+        """Take what is to be published next; while the disk is nearly full, only what needs no storing."""
+        group, self._told = self._told, []
+        if self._finished:
+            self._room.look()
+            if not self._room.is_paused:
+                group += self._finished
+                self._finished = []
+        return group
+
     async def _store(self, group: list[_Finished]) -> None:
         """Make a group's answers durable and note in its outcomes where they lie. Raises DiskTrouble."""
         captures = [finished.capture for finished in group if finished.capture is not None]
         if captures:
-            self._check_room()
             self._is_storing = True
             stored = iter(await trio.to_thread.run_sync(self.archive.store, captures))
             for finished in group:
@@ -310,13 +355,24 @@ class FetchStage:
         self._stored.set()
         self._stored = trio.Event()
 
-    def _check_room(self) -> None:
-        disk = os.statvfs(self.settings.dir)
-        least = self.settings.min_free_bytes
-        if least is None:
-            least = min(limits.FREE_BYTES_MIN, int(limits.FREE_SHARE_MIN * disk.f_blocks * disk.f_frsize))
-        if disk.f_bavail * disk.f_frsize < least:
-            raise DiskTrouble(f"{self.settings.dir}: less than --min-free ({least / limits.MIB:.0f} MiB) is left on the disk")
+    def _while_paused(self) -> None:
+        """After each look at a full disk: give back what has waited too long, and wake the writer when there is room."""
+        if self._room.is_paused:
+            late = [target for target in self._waiting if self._is_too_late(target)]
+            self._waiting = deque(target for target in self._waiting if not self._is_too_late(target))
+            for target in late:
+                self._finish(_Finished(asking.returned(target, TOO_LATE)))
+        self._news.set()
+
+    def _give_up(self) -> None:
+        """The disk stayed full: give back what waits, store what came, and end."""
+        self._reading.cancel()
+        self._return_all("the disk is full")
+
+    def _return_all(self, reason: str) -> None:
+        self._is_ending = True
+        while self._waiting:
+            self._finish(_Finished(asking.returned(self._waiting.popleft(), reason)))
 
     async def _publish(self, lines: list[bytes]) -> None:
         try:
@@ -330,8 +386,8 @@ class FetchStage:
         """On the first signal: start nothing more; at the end of the grace time cut off what is in the air."""
         await self.drain.stopping.wait()
         self.source.stop()
-        while self._waiting:
-            self._finish(_Finished(asking.returned(self._waiting.popleft(), "fetch is stopping")))
+        self._return_all("fetch is stopping")
+        self._room.resign()
         await trio.sleep_until(self.drain.grace_ends_at)
         # Reading stops too: who feeds us has not ended, and the leases of what it still sends run out.
         self._air.cancel_scope.cancel()

@@ -34,8 +34,9 @@ class Settings:
     allow_nets: tuple[guard.Net, ...] = ()
     pins: tuple[Pin, ...] = ()
     from_warc: tuple[Path, ...] = ()  # archives to answer from; none: the network
-    body_memory_bytes: int = 64 * limits.MIB
+    body_memory_bytes: int = limits.BODY_MEMORY_BYTES
     min_free_bytes: int | None = None  # None: limits.FREE_BYTES_MIN or FREE_SHARE_MIN of the disk, whichever is less
+    max_rest_s: float = 900.0  # how long a full disk may pause the stage
     input: str = "-"
     output: str = "-"
     routes: tuple[str, ...] = ()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.crawls import FAST, Crawl, pages_asked
+from tests.e2e.crawls import FAST, Crawl, kill_group, pages_asked
 from tests.e2e.reference import reach
 from tests.e2e.test_whole_site import may
 from tests.web import Web
@@ -49,3 +50,38 @@ def test_a_full_disk_stops_with_74_and_resumes(tmp_path: Path) -> None:
         assert set(asked) == expected
         assert sum(asked.values()) - len(expected) <= 1000, "more than --room was asked for again"
         crawl.check_warcs()
+
+
+def test_a_nearly_full_disk_pauses_the_crawl_and_freed_space_lets_it_go_on(tmp_path: Path) -> None:
+    with Web(tmp_path, {"a": "plain pages=40 words=4000"}) as web, small_disk(tmp_path / "disk", "300m") as disk:
+        expected = set(reach([web.url("a")], may))
+        web.forget()
+        filler = disk / "filler"
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 220 << 20)
+        crawl = Crawl(disk, web.url("a"), *FAST, "--min-free", "100MiB", "--max-rest", "30s")
+        process = crawl.start()
+        try:
+            while "paused" not in crawl.said():
+                assert process.poll() is None, crawl.said()
+                time.sleep(0.05)
+            assert not pages_asked(web.log()), "asked while there was no room to store the answer"
+            os.truncate(filler, 190 << 20)  # 110 MiB and less are free: more than --min-free, but not a fifth more
+            time.sleep(1.5)
+            assert not pages_asked(web.log())
+            filler.unlink()
+            assert process.wait(60) == 0, crawl.said()
+        finally:
+            kill_group(process)
+        asked = pages_asked(web.log())
+        assert set(asked) == expected and max(asked.values()) == 1
+        assert crawl.said().count("paused") == 1 and "going on" in crawl.said()
+        crawl.check_warcs()
+
+
+def test_a_disk_that_stays_nearly_full_ends_with_74_after_max_rest(tmp_path: Path) -> None:
+    with Web(tmp_path, {"a": "plain pages=5"}) as web, small_disk(tmp_path / "disk", "100m") as disk:
+        crawl = Crawl(disk, web.url("a"), *FAST, "--min-free", "200MiB", "--max-rest", "1s")
+        said = crawl.run(code=74, timeout_s=30)
+        assert "--min-free" in said and "paused" in said
+        assert not pages_asked(web.log())

@@ -34,11 +34,14 @@ def small_pipe() -> tuple[int, int]:
     return reader, writer
 
 
-def run_loop(home: Path, timeout_s: float) -> dict[str, int]:
-    """Join the stages to a ring of small pipes, wait until all have ended, and give their codes."""
+def run_loop(home: Path, timeout_s: float, fetch_limits: str = "true") -> dict[str, int]:
+    """Join the stages to a ring of small pipes, wait until all have ended, and give their codes.
+
+    fetch_limits is a shell command before fetch, such as ulimit.
+    """
     ring: dict[str, list[str]] = {
         "frontier": [*COMMAND, "frontier", "-C", "c", "--until-idle"],
-        "fetch": [*COMMAND, "fetch", "-C", "c"],
+        "fetch": ["sh", "-c", f'{fetch_limits}; exec "$@"', "sh", *COMMAND, "fetch", "-C", "c"],
         "fatten": [sys.executable, "-c", FATTEN],
         "parse": [*COMMAND, "parse", "-C", "c"],
         "dedup": [*COMMAND, "dedup", "-C", "c"],
@@ -104,3 +107,19 @@ def test_a_sitemap_of_50_000_urls_goes_round(tmp_path: Path) -> None:
         status = Crawl(tmp_path, name="c").status()
         assert status["pages"] == 400
         assert status["accepted"] >= 50_001
+
+
+def test_a_fetch_with_48_descriptors_loses_no_page_and_asks_none_twice(tmp_path: Path) -> None:
+    hosts = {f"s{number}": "plain pages=20" for number in range(12)}
+    with Web(tmp_path, hosts) as web:
+        expected = {url for name in hosts for url in reach([web.url(name)], may)}
+        web.forget()
+        tool(tmp_path, "init", "-C", "c", *CONTACT, *FAST, "--room", "2000", "--per-host", "50", "--per-ip", "50", cwd=tmp_path)
+        tool(tmp_path, "seed", *(web.url(name) for name in hosts), "-o", "spool:c/inbox", cwd=tmp_path)
+        codes = run_loop(tmp_path, 90, "ulimit -n 48")
+        assert set(codes.values()) == {0}, codes
+        asked = pages_asked(web.log())
+        assert set(asked) == expected and max(asked.values()) == 1
+        crawl = Crawl(tmp_path, name="c")
+        assert {one["verdict"] for one in crawl.outcomes("page")} <= {"ok", "redirect", "client_error"}
+        crawl.check_counts()

@@ -69,6 +69,12 @@ def test_the_code_of_the_frontier_is_the_crawls() -> None:
     assert ended.code == 69 and ended.culprit == "frontier"
 
 
+def test_a_frontier_that_fetched_nothing_because_a_stage_died_is_not_the_culprit() -> None:
+    nothing = "import sys; sys.stdin.buffer.read(); sys.exit(69)"
+    ended, words = run(ring(frontier=nothing, fetch="import sys; sys.exit(74)"))
+    assert (ended.code, ended.culprit) == (74, "fetch"), words
+
+
 @pytest.mark.parametrize("pipe_first_s", [0.0, 0.3])  # how long the others see the broken pipe before crawl sees the death
 @pytest.mark.parametrize("name", ["fetch", "parse", "dedup"])
 def test_a_stage_that_is_killed_is_named_and_the_code_is_75(name: str, pipe_first_s: float) -> None:

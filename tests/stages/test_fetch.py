@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from crawltool import limits
 from crawltool.errors import CannotHold, DiskTrouble, Misuse
@@ -243,13 +244,76 @@ def test_a_disk_that_fails_ends_the_stage_and_publishes_nothing(tmp_path: Path) 
     run(tmp_path, test)
 
 
-def test_too_little_free_space_is_disk_trouble(tmp_path: Path) -> None:
+def test_a_disk_that_stays_full_ends_in_order_with_disk_trouble(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
-        with pytest.raises(BaseExceptionGroup) as caught:
-            await bench.fetch(bench.target("/a"))
-        assert [type(leaf) for leaf in flat(caught.value)] == [DiskTrouble]
+        with pytest.raises(DiskTrouble):
+            await bench.fetch(bench.target("/a"), bench.target("http://127.0.0.1/", "1-2", kind="address"))
+        found = bench.sink.outcomes()
+        assert (found["1-1"]["verdict"], found["1-1"]["reason"]) == ("returned", "the disk is full")
+        assert found["1-2"]["verdict"] == "ok", "what needs no room goes on"
+        assert bench.server.asked == [] and len(bench.said) == 1 and "--min-free" in bench.said[0]
 
-    run(tmp_path, test, min_free_bytes=1 << 62)
+    run(tmp_path, test, min_free_bytes=1 << 62, max_rest_s=0.1)
+
+
+def test_a_full_disk_pauses_and_goes_on_when_a_fifth_more_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = 2000
+    disk = SimpleNamespace(f_blocks=1 << 30, f_frsize=1)
+    monkeypatch.setattr(limits, "FREE_LOOK_S", 0.01)
+    monkeypatch.setattr("crawltool.stages.fetchroom.os.statvfs", lambda path: SimpleNamespace(f_bavail=free, **vars(disk)))
+
+    async def test(bench: Bench) -> None:
+        nonlocal free
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bench.stage().run)
+            bench.source.give(bench.target("/slow"))
+            await bench.server.has_slow.wait()
+            free = 999
+            bench.server.gate.set()
+            while not bench.said:
+                await trio.sleep(0.01)
+            late = bench.target("/late", "1-3", expires_at=bench.stage().clock.now() + 10.3)
+            bench.source.give(bench.target("/waits", "1-2"), late)
+            await bench.sink.news.wait()
+            assert list(bench.sink.outcomes()) == ["1-3"], "an answer is held while there is no room to store it"
+            assert bench.sink.outcomes()["1-3"]["verdict"] == "returned"
+            free = 1199
+            await trio.sleep(0.05)
+            assert len(bench.sink.lines) == 1, "the same amount is not enough to go on"
+            free = 1200
+            bench.source.close()
+        found = bench.sink.outcomes()
+        assert [found[lease]["verdict"] for lease in ("1-1", "1-2")] == ["ok", "ok"] and bench.server.paths == ["/slow", "/waits"]
+        assert ["paused" in text for text in bench.said] == [True, False]
+
+    run(tmp_path, test, min_free_bytes=1000, timeout_total_s=10.0)
+
+
+def test_a_signal_stores_what_a_full_disk_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = 2000
+    disk = SimpleNamespace(f_blocks=1 << 30, f_frsize=1)
+    monkeypatch.setattr("crawltool.stages.fetchroom.os.statvfs", lambda path: SimpleNamespace(f_bavail=free, **vars(disk)))
+
+    async def test(bench: Bench) -> None:
+        nonlocal free
+        stage = bench.stage()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stage.run)
+            bench.source.give(bench.target("/slow"))
+            await bench.server.has_slow.wait()
+            free = 0
+            bench.server.gate.set()
+            while not bench.said:
+                await trio.sleep(0.01)
+            bench.source.give(bench.target("/waits", "1-2"))
+            await trio.testing.wait_all_tasks_blocked()
+            bench.drain.begin(signal.SIGTERM)
+            bench.source.close()
+        found = bench.sink.outcomes()
+        assert [found[lease]["verdict"] for lease in ("1-1", "1-2")] == ["ok", "returned"] and found["1-1"]["warc"]
+
+    with pytest.raises(EndedBySignal):
+        run(tmp_path, test, min_free_bytes=1000)
 
 
 def test_other_lines_pass_byte_for_byte_and_in_order(tmp_path: Path) -> None:
