@@ -1,37 +1,41 @@
-"""crawltool warc: print what the archive holds."""
+"""crawltool warc: check archives, mend them, index them, and print what they hold."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
-import msgspec
 
-from crawltool import limits
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
 from crawltool.cli.warcrepair import command as repair
+from crawltool.cli.warcverify import archives
 from crawltool.cli.warcverify import command as verify
-from crawltool.core import decoding, urls, warcrecords
+from crawltool.core import scope, urls
 from crawltool.errors import Misuse, NoInput
 from crawltool.records import Locator
-from crawltool.stores import crawllog, warcread
-from crawltool.stores.digests import DigestIndex
+from crawltool.stores import warcbody, warcpick, warcread
+from crawltool.stores.warcpick import Picked
+from crawltool.stores.warctree import Tree
 
 DESCRIPTION = """Check archives, and print what they hold."""
-CAT_DESCRIPTION = """Print one stored body.
+CAT_DESCRIPTION = """Print stored bodies, or write them as a tree of files.
 
-WHAT is a locator FILE:OFFSET:LENGTH, as outcomes have it in `warc`, or a URL: then its last capture is printed. A URL is
-looked up in the crawl log of -C DIR, else in its WARC files; with FILE... only in those files. Where the archive holds
-a revisit (the same body was stored before), the body it refers to is printed. A content coding such as gzip is undone."""
+WHAT is a locator FILE:OFFSET:LENGTH, as outcomes have it in `warc`; a URL: then its last capture is meant; a pattern as
+--include has it (with a *, a leading / or re:): then the last good answer (2xx) of every URL that matches; or - for the
+outcomes that come on standard input. URLs and patterns are looked up in the crawl log of -C DIR, else in its WARC files;
+with FILE... only in those files, whoever wrote them. Where the archive holds a revisit (the same body was stored before), the
+body it refers to is meant. A content coding such as gzip is undone."""
 EXAMPLES = """
 crawltool warc cat -C site.crawl https://example.org/
 crawltool warc cat --record https://example.org/ site.crawl/warc/*.warc.gz
+crawltool warc cat -C site.crawl --tree site/ '*'
+crawltool log -C site.crawl | jq -c 'select(.content_type == "application/pdf")' | crawltool warc cat -C site.crawl --tree pdfs/ -
 crawltool log -C site.crawl --json | jq -r '.warc | values | "\\(.file):\\(.offset):\\(.length)"' | head -1 |
   xargs crawltool warc cat -C site.crawl --raw > body.gz
 """
@@ -39,25 +43,13 @@ NOTES = """
 The files are ordinary WARC 1.1 with one gzip member per record; any archive tool reads them, and
 `tail -c +$((OFFSET+1)) FILE | head -c LENGTH | zcat` shows what --record prints. NAME.warc.gz.open is a file that is
 still being written, or whose writer was killed: the next fetch on the directory repairs and renames it.
+
+--tree writes HOST/PATH; a path that ends in / becomes index.html, a query stands escaped behind the name. No name leaves the
+folder, which must be new or empty; names that would meet, also on file systems that do not tell letters of either case apart,
+get a mark. A body that is longer than 128 MiB is cut, and said so.
 """
 
 _LOCATOR = re.compile(r"(.+):(\d{1,15}):(\d{1,12})")
-_RECORD_TYPES = ("response", "revisit", "resource")
-
-
-class Place(NamedTuple):
-    """A record and the folder of its file."""
-
-    directory: Path
-    locator: Locator
-
-
-class _Row(msgspec.Struct):
-    url: str
-    warc: Locator | None = None
-
-
-_row = msgspec.json.Decoder(_Row)
 
 
 @click.group("warc", help=DESCRIPTION)
@@ -72,92 +64,115 @@ command.add_command(repair)
 @command.command("cat", cls=Command, help=CAT_DESCRIPTION, examples=EXAMPLES, notes=NOTES)
 @click.argument("what", metavar="WHAT")
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--raw", is_flag=True, envvar="CRAWLTOOL_RAW", help="Print the body as stored, content coding and all.")
+@click.option("--raw", is_flag=True, envvar="CRAWLTOOL_RAW", help="Take the body as stored, content coding and all.")
 @click.option("--record", is_flag=True, envvar="CRAWLTOOL_RECORD", help="Print the whole WARC record, also of a revisit.")
+@click.option(
+    "--tree",
+    metavar="OUT",
+    envvar="CRAWLTOOL_TREE",
+    type=click.Path(path_type=Path),
+    help="Write files below this folder instead.",
+)
 @use("dir")
 @click.pass_context
-def cat(ctx: click.Context, /, what: str, files: Sequence[Path], raw: bool, record: bool, dir: Path, **_given: Any) -> None:
-    """Find the record, print it."""
+def cat(
+    ctx: click.Context,
+    /,
+    what: str,
+    files: Sequence[Path],
+    raw: bool,
+    record: bool,
+    tree: Path | None,
+    dir: Path,
+    **_given: Any,
+) -> None:
+    """Find the records, print them or write them as files."""
     voice = ctx.ensure_object(Voice)
-    place = find(what, files, dir)
-    try:
-        if record:
-            for piece in warcread.unpacked(*place):
-                sys.stdout.buffer.write(piece)
-        else:
-            sys.stdout.buffer.write(_body(place, raw, voice))
-    except warcread.Unreadable as error:
-        raise NoInput(str(error), remedy="check the locator and -C DIR") from error
+    if tree is not None and record:
+        raise Misuse("--tree writes bodies: leave out --record")
+    chosen = list(archives(files))
+    one = _one(what, chosen, dir)
+    found = iter([one]) if one is not None else _many(what, chosen, dir)
+    if tree is not None:
+        _write_tree(Tree(tree), found, raw, chosen, voice)
+        return
+    count = 0
+    for picked in found if one is not None or what == "-" else (picked for picked, _ in warcpick.newest(found)):
+        count += 1
+        try:
+            _print(picked, raw, record, chosen, voice)
+        except warcread.Unreadable as error:
+            if one is not None:
+                raise NoInput(str(error), remedy="check the locator and -C DIR") from error
+            voice.say(f"{picked.url}: {error}", "warning")
     sys.stdout.buffer.flush()
+    if not count and what != "-":
+        raise NoInput(f"no good answer of a URL that matches {what}", remedy="ask crawltool dump which URLs there are")
 
 
-def find(what: str, files: Sequence[Path], crawl: Path) -> Place:
-    """Tell where the record is that a person named. Raises NoInput, Misuse."""
+def _print(picked: Picked, raw: bool, record: bool, files: Sequence[Path], voice: Voice) -> None:
+    """Write one record or body to stdout."""
+    if record:
+        for piece in warcread.unpacked(picked.directory, picked.locator):
+            sys.stdout.buffer.write(piece)
+        return
+    payload = warcbody.payload(picked, raw, files)
+    for note in payload.notes:
+        voice.say(f"{picked.url}: {note}" if picked.url else note, "warning")
+    sys.stdout.buffer.write(payload.data)
+
+
+def _write_tree(tree: Tree, found: Iterator[Picked], raw: bool, files: Sequence[Path], voice: Voice) -> None:
+    """Write the last capture of each URL as a file."""
+    unread = 0
+    for picked, is_twin in warcpick.newest(found):
+        try:
+            payload = warcbody.payload(picked, raw, files)
+        except warcread.Unreadable as error:
+            unread += 1
+            voice.say(f"{picked.url}: {error}", "warning")
+            continue
+        for note in payload.notes:
+            voice.say(f"{picked.url}: {note}", "warning")
+        tree.add(picked.url, payload.data, is_twin)
+    told = f"{tree.files} files, {tree.bytes} bytes in {tree.folder}" + (f"; {unread} could not be read" if unread else "")
+    voice.say(told, "summary", files=tree.files, bytes=tree.bytes, unread=unread)
+
+
+def _one(what: str, files: Sequence[Path], crawl: Path) -> Picked | None:
+    """Find the record that a locator or URL names; None when a pattern or the input is meant. Raises NoInput, Misuse."""
     named = _LOCATOR.fullmatch(what)
     if named and "://" not in what:
         path = Path(named[1])
         folder = path.parent if "/" in named[1] else files[0].parent if files else crawl / "warc"
-        return Place(folder, Locator(file=path.name, offset=int(named[2]), length=int(named[3])))
+        return Picked("", folder, Locator(file=path.name, offset=int(named[2]), length=int(named[3])))
+    if what == "-" or what.startswith(("/", "re:")) or "*" in what:
+        return None
     url = urls.parse(what)
     if url is None:
-        raise Misuse(f"{what} is neither FILE:OFFSET:LENGTH nor a http(s) URL")
-    found = None if files else _in_log(url.href, crawl)
-    found = found or _in_files(url.href, files or sorted((crawl / "warc").glob("*.warc.gz*")))
+        raise Misuse(f"{what} is neither FILE:OFFSET:LENGTH nor a http(s) URL nor a pattern")
+    found = None if files else warcpick.last_in_log(url.href, crawl)
+    found = found or warcpick.last_in_files(url.href, files or sorted((crawl / "warc").glob("*.warc*")))
     if found is None:
         raise NoInput(f"no capture of {url.href}", remedy="ask crawltool why URL")
     return found
 
 
-def _in_log(href: str, crawl: Path) -> Place | None:
-    """Find the last outcome of a URL that has a record."""
-    last, text = None, b'"url":' + msgspec.json.encode(href)
-    for line in crawllog.read(crawl / "outcomes"):
-        if text in line:
-            row = _row.decode(line)
-            last = row.warc if row.url == href and row.warc else last
-    return Place(crawl / "warc", last) if last else None
+def _many(what: str, files: Sequence[Path], crawl: Path) -> Iterator[Picked]:
+    """Give the records that a pattern or the outcomes on standard input mean."""
+    if what == "-":
+        return _outcomes(files[0].parent if files else crawl / "warc")
+    if not files and not (crawl / "outcomes").is_dir():
+        files = sorted((crawl / "warc").glob("*.warc*"))
+    return warcpick.matching(scope.matcher(what), crawl, files)
 
 
-def _in_files(href: str, files: Sequence[Path]) -> Place | None:
-    """Find the last capture of a URL by reading files from end to end."""
-    last = None
-    for path in files:
-        if not path.is_file():
-            raise NoInput(f"{path}: no such file")
-        for found in warcread.records(path, limit=limits.MIB):
-            record = found.record
-            if record is not None and record.type in _RECORD_TYPES and record.url == href:
-                last = Place(path.parent, Locator(file=path.name, offset=found.offset, length=found.length))
-    return last
+def _outcomes(warc: Path) -> Iterator[Picked]:
+    from crawltool.stages.lines import open_source  # start-up time
 
-
-def _body(place: Place, raw: bool, voice: Voice) -> bytes:
-    """Read the body, that of the record a revisit refers to included, and say what is missing of it."""
-    record = warcread.read(*place)
-    if record.type == "revisit":
-        record = warcread.read(place.directory, _referred(record, place.directory))
-    if record.cut:
-        voice.say(f"cut: only the first {len(record.body)} bytes are printed", "warning")
-    if "warc-truncated" in record.headers:
-        voice.say(f"the capture is not whole ({record.headers['warc-truncated']})", "warning")
-    coding = record.http_header("content-encoding") if record.type == "response" else None
-    if raw or not coding:
-        return record.body
-    decoded = decoding.decode(record.body, coding, limits.DECODED_BYTES_MAX)
-    if decoded.trouble:
-        voice.say(f"content-encoding {coding}: {decoded.trouble}", "warning")
-    return decoded.data
-
-
-def _referred(revisit: warcread.StoredRecord, directory: Path) -> Locator:
-    """Find the record that holds a revisit's body, by its digest. Raises NoInput."""
-    digest = warcrecords.raw_digest(revisit.headers.get("warc-payload-digest"))
-    path = directory / "digests.lmdb"
-    if digest is not None and path.is_dir():
-        entry = DigestIndex(path).find(digest)
-        if entry is not None:
-            return entry.locator
-    uri, date = revisit.headers.get("warc-refers-to-target-uri"), revisit.headers.get("warc-refers-to-date")
-    raise NoInput(
-        f"a revisit: its body was stored from {uri} at {date}, in another archive", remedy="--record prints the revisit itself"
-    )
+    for batch in open_source("-"):
+        for line in batch.lines:
+            picked = warcpick.of_line(line, warc)
+            if picked is not None:
+                yield picked
+        batch.done()
