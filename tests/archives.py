@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from cdxj_indexer.main import CDXJIndexer
 from fastwarc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
@@ -100,6 +101,13 @@ def assert_clean(path: Path) -> None:
     assert warcio_problems(path) == []
     assert fastwarc_problems(path) == []
     assert "DAMAGE" not in types(path)
+
+
+def cdxj_of(paths: list[Path], folder: Path) -> bytes:
+    """Give what `cdxj-indexer --sort` writes; raises what it raises."""
+    out = folder / "theirs.cdxj"
+    CDXJIndexer(str(out), [str(path) for path in paths], sort=True).process_all()
+    return out.read_bytes()
 
 
 def content(path: Path, url: str) -> bytes:

@@ -13,6 +13,7 @@ import click
 from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
+from crawltool.cli.warcindex import command as index
 from crawltool.cli.warcrepair import command as repair
 from crawltool.cli.warcverify import archives
 from crawltool.cli.warcverify import command as verify
@@ -59,6 +60,7 @@ def command() -> None:
 
 command.add_command(verify)
 command.add_command(repair)
+command.add_command(index)
 
 
 @command.command("cat", cls=Command, help=CAT_DESCRIPTION, examples=EXAMPLES, notes=NOTES)

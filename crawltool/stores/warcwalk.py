@@ -40,7 +40,7 @@ class Piece:
     """
 
     def __init__(self, stream: Stream, head: RecordHead | None, offset: int, inner: int = 0) -> None:
-        self.head, self.offset, self.inner = head, offset, inner
+        self.head, self.offset, self.inner, self.is_plain = head, offset, inner, stream.is_plain
         self.length = self.block_bytes = 0
         self.raw_head = b""  # the header block as it is, blank line included
         self.troubles: list[Trouble] = []
