@@ -19,7 +19,7 @@ from crawltool.stores.warcverify import FileReport, Finding, Verifier
 
 DESCRIPTION = """Check WARC files, byte by byte, and print what is not right.
 
-Reads .warc, .warc.gz and .warc.zst of WARC 0.17 to 1.1, and ARC; a folder means the files in it, no
+Reads .warc, .warc.gz, .warc.zst and .warc.lz4 of WARC 0.17 to 1.1, and ARC; a folder means the files in it, no
 name the archive of -C DIR. Each finding is a line:
 file, byte, how grave, what. Damage is bytes that cannot be read; wrong is a record that is read but not as the standard
 has it, or not what it says of itself (digests, lengths, ids); a note changes nothing. Ends with 1 when there is damage or
@@ -29,7 +29,7 @@ crawltool warc verify -C site.crawl
 crawltool warc verify --json *.warc.gz | jq -c 'select(.severity == "damage")'
 """
 NOTES = "Findings of warc verify:\n\n" + "\n\n".join(f"{code} ({grade}): {text}." for code, (grade, text) in CODES.items())
-SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".warc.lz4", ".arc", ".arc.gz")
 _encode = msgspec.json.Encoder().encode
 
 

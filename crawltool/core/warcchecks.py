@@ -25,7 +25,6 @@ CODES: dict[str, tuple[Severity, str]] = {
     "torn": ("damage", "the file or the record's member ends before the record does"),
     "no_record": ("damage", "bytes that are no record"),
     "content_length": ("damage", "Content-Length is missing, or leads into the middle of nowhere"),
-    "packing": ("damage", "packed in a way that crawltool does not read"),
     "shared_member": ("wrong", "several records in one gzip member or zstd frame: they are read, but no offset leads to them"),
     "separator": ("wrong", "a record does not end with two line ends"),
     "last_separator": ("note", "the last record of a file, or of its member, does not"),

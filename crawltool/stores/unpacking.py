@@ -1,6 +1,6 @@
 """Which bytes lie in an archive file, whatever it is packed in, and where are they broken?
 
-An archive is plain, or a row of gzip members or zstd frames. segments() unpacks it piece by piece: each piece says at
+An archive is plain, or a row of gzip members, zstd or LZ4 frames. segments() unpacks it piece by piece: each piece says at
 which byte of the file its member begins, and what cannot be unpacked comes as Broken, up to where the next member may
 begin. Memory is bounded by one piece whatever a member claims: a bomb costs time. Sources: RFC 1952, RFC 8878, and the IIPC's
 "Use of Zstandard in WARC" for dictionaries. Called by stores/warcwalk and stores/warcread.
@@ -16,11 +16,10 @@ import zstandard
 from isal import igzip_lib
 
 from crawltool import limits
-from crawltool.core import warcformat
+from crawltool.core import lz4, warcformat
 
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # the skippable frame that holds a dictionary, at the start of a file
-LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _PIECE = 64 * limits.KIB
 _FINE = 64  # bytes of output at a time, to save what comes before a broken place
 _TRIED = 4 * limits.KIB  # of a place where a member may begin
@@ -56,7 +55,7 @@ def kind_of(descriptor: int) -> str:
     head = os.pread(descriptor, 4, 0)
     if head.startswith(GZIP_MAGIC[:2]):
         return "gzip"
-    if head == LZ4_MAGIC:
+    if head == lz4.MAGIC:
         return "lz4"
     return "zstd" if head == ZSTD_MAGIC or _is_skippable(head) else "plain"
 
@@ -72,6 +71,8 @@ def segments(descriptor: int, kind: str, start: int = 0) -> Iterator[Part]:
             return _zstd_frame(descriptor, offset, dictionary)
 
         return _members(descriptor, start, frame, _zstd_follows)
+    if kind == "lz4":
+        return _members(descriptor, start, _lz4_frame, _lz4_follows)
     return _plain(descriptor, start)
 
 
@@ -197,6 +198,25 @@ def _zstd_frame(descriptor: int, offset: int, dictionary: Dictionary | None) -> 
     yield behind
 
 
+def _lz4_frame(descriptor: int, offset: int) -> Iterator[Segment | int]:
+    """Unpack one frame. Raises _Damage."""
+    is_first = True
+    try:
+        for part in lz4.frame(lambda at, size: os.pread(descriptor, size, at), offset):
+            if isinstance(part, int):
+                yield part
+            elif part:
+                yield Segment(part, offset, is_first)
+                is_first = False
+    except lz4.BadFrame as error:
+        raise _Damage(str(error)) from None
+
+
+def unlz4(frame: bytes) -> Iterator[bytes]:
+    """Unpack a frame piece by piece. Raises core.lz4.BadFrame."""
+    return (part for part in lz4.frame(lambda at, size: frame[at : at + size], 0) if isinstance(part, bytes))
+
+
 def _behind_frame(descriptor: int, offset: int, head: bytes) -> int | None:
     """Give the offset behind a frame by walking over its blocks; None when it is not whole."""
     end = os.fstat(descriptor).st_size
@@ -234,7 +254,7 @@ class _Window:
 def _next_member(descriptor: int, position: int, follows: Callable[[int, int], bool]) -> int:
     """Find where a member begins behind damage; the end of the file when there is none."""
     while piece := os.pread(descriptor, _PIECE, position):
-        for magic in (GZIP_MAGIC, ZSTD_MAGIC):
+        for magic in (GZIP_MAGIC, ZSTD_MAGIC, lz4.MAGIC):
             at = piece.find(magic)
             while at >= 0:
                 if follows(descriptor, position + at):
@@ -264,6 +284,10 @@ def _zstd_follows(descriptor: int, offset: int) -> bool:
         return head.startswith(ZSTD_MAGIC) and zstandard.get_frame_parameters(head).window_size <= limits.ZSTD_WINDOW_BYTES_MAX
     except ZstdError:
         return False
+
+
+def _lz4_follows(descriptor: int, offset: int) -> bool:
+    return os.pread(descriptor, 4, offset) == lz4.MAGIC
 
 
 def is_start(data: bytes) -> bool:

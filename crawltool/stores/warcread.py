@@ -18,6 +18,7 @@ from pathlib import Path
 from isal import igzip_lib
 
 from crawltool import limits
+from crawltool.core import lz4
 from crawltool.core.warcparts import StoredRecord, parse_record
 from crawltool.records import Locator
 from crawltool.stores import unpacking
@@ -99,6 +100,12 @@ def unpacked(directory: Path | str, locator: Locator) -> Iterator[bytes]:
 
 def _other(directory: Path | str, locator: Locator, data: bytes) -> Iterator[bytes]:
     """Give a record that is not gzip: zstd frames, with the dictionary of their file, or plain. Raises Unreadable."""
+    if data.startswith(lz4.MAGIC):
+        try:
+            yield from unpacking.unlz4(data)
+        except lz4.BadFrame as error:
+            raise Unreadable(f"{locator.file}:{locator.offset}: {error}") from None
+        return
     if not data.startswith(unpacking.ZSTD_MAGIC):
         if not unpacking.is_start(data):
             raise Unreadable(f"{locator.file}:{locator.offset}: no record is there")

@@ -1,6 +1,6 @@
 """Which records does an archive file hold, from its first byte to its last, whatever has happened to it?
 
-walk() gives every record that can be read, of WARC and ARC, plain, gzip or zstd, and the damage between them, each with its
+walk() gives every record that can be read, of WARC and ARC, plain, gzip, zstd or LZ4, and the damage between them, each with its
 place. A block is read as a stream and never longer than its record says; whoever does not read it skips it. A header that
 claims a wrong length, a member that is broken, garbage between records: the walk reports it and goes on at the next record.
 Every byte is looked at a bounded number of times, so no file makes it hang. Called by the stores behind `crawltool warc`.
@@ -92,27 +92,14 @@ class Piece:
 def walk(path: Path | str) -> Iterator[Piece]:
     """Give every record of a file and every piece of damage, in order. Each is closed when the next is asked for.
 
-    Raises OSError; a file in a packing that is not known is one piece of damage.
+    Raises OSError; a file of another kind is one piece of damage.
     """
     with Path(path).open("rb", buffering=0) as file:
-        kind = unpacking.kind_of(file.fileno())
-        if kind == "lz4":
-            yield _unknown(file.fileno())
-            return
-        stream = Stream(file.fileno(), kind)
+        stream = Stream(file.fileno(), unpacking.kind_of(file.fileno()))
         stream.skip_newlines()
         while (piece := _next(stream)) is not None:
             yield piece
             piece.close()
-
-
-def _unknown(descriptor: int) -> Piece:
-    """Say of a whole file that it is packed in a way that is not read."""
-    stream = Stream(descriptor, "plain")
-    piece = Piece(stream, None, 0)
-    piece.expect(stream.size)
-    piece.troubles.append(Trouble("packing", "packed with lz4, which is not read: unpack it with lz4 -d"))
-    return piece
 
 
 def _next(stream: Stream) -> Piece | None:
