@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.crawls import CONTACT, FAST, Crawl, environment
-from tests.paths import shared_data
+from tests.e2e.crawls import BIN, CONTACT, FAST, Crawl, environment
+from tests.paths import ROOT, shared_data
 from tests.web import Web
 
 SITES = {
@@ -29,9 +29,9 @@ def offline(command: list[str], home: Path) -> subprocess.CompletedProcess[str]:
     unshare = shutil.which("unshare")
     if unshare is None or subprocess.run([unshare, "-rn", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no unshare(1) that may take the network away")
-    return subprocess.run(
-        [unshare, "-rn", *command], env=environment(home), capture_output=True, text=True, timeout=60, check=False
-    )
+    env = environment(home)
+    env["PATH"] = f"{BIN}:{env['PATH']}"
+    return subprocess.run([unshare, "-rn", *command], env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def facts(crawl: Crawl) -> dict[str, dict[str, Any]]:
@@ -44,8 +44,8 @@ def test_the_whole_pipeline_runs_again_offline(tmp_path: Path) -> None:
         seeds = [web.url(name) for name in SITES if name != "second"]
         first = Crawl(tmp_path, *seeds, *FAST, *CONTACT, "--allow-net", "127.0.0.0/8")
         first.run()
-    again = Crawl(tmp_path, *seeds, *FAST, "--from-warc", str(first.dir / "warc"), name="again")
-    done = offline(again.command(), tmp_path)
+    done = offline(["sh", str(ROOT / "examples" / "archive.sh"), str(first.dir), *seeds, *FAST], tmp_path)
+    again = Crawl(tmp_path, name="crawl.again")
     assert done.returncode == 0, done.stderr[-3000:]
     before, after = facts(first), facts(again)
     assert len(before) > 40
@@ -54,8 +54,11 @@ def test_the_whole_pipeline_runs_again_offline(tmp_path: Path) -> None:
         assert before[url] == after[url], url
     # Nothing was archived twice, and every locator leads to the body that was read.
     assert all(path.is_symlink() for path in (again.dir / "warc").iterdir())
-    shown = again.tool("warc", "cat", web.url("plain"))
+    shown = again.tool("warc", "cat", seeds[0])
     assert shown.returncode == 0 and "<html" in shown.stdout.lower()
+    good = {url for url, row in before.items() if row["verdict"] == "ok"}
+    assert sum(path.is_file() for path in (tmp_path / "crawl.files").rglob("*")) >= len(good)
+    assert len((tmp_path / "crawl.cdxj").read_bytes().splitlines()) >= len(before)
 
 
 def test_what_is_not_in_the_archive_has_a_clear_end(tmp_path: Path) -> None:

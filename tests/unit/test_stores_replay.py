@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from crawltool import limits
 from crawltool.records import Prior
@@ -113,3 +114,22 @@ def test_files_are_linked_once_and_names_do_not_clash(path: Path, tmp_path: Path
     torn.write_bytes(b"")
     assert linked(torn, warc) == "b.warc.gz", "a link that ends in .open would be taken for a file to be repaired"
     assert sorted(one.name for one in warc.iterdir()) == sorted([path.name, f"2-{path.name}", "b.warc.gz"])
+
+
+def test_archives_of_every_kind_are_indexed(tmp_path: Path) -> None:
+    http = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
+    page = b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    head = "WARC/1.0\r\nWARC-Type: {}\r\nWARC-Target-URI: http://h.test/{}\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
+    response = (
+        head.format("response", "zst") + f"Content-Type: application/http\r\nContent-Length: {len(http)}\r\n\r\n"
+    ).encode()
+    resource = (head.format("resource", "plain") + "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello\r\n\r\n").encode()
+    (tmp_path / "a.warc.zst").write_bytes(zstandard.ZstdCompressor().compress(response + http + b"\r\n\r\n"))
+    (tmp_path / "a.warc").write_bytes(resource)
+    (tmp_path / "a.arc").write_bytes(b"http://h.test/arc 1.2.3.4 20200101000000 text/html %d\n" % len(page) + page + b"\n")
+    warc = tmp_path / "warc"
+    index = ReplayIndex([tmp_path / name for name in ("a.warc.zst", "a.warc", "a.arc")], warc)
+    assert bodies(index, warc, "http://h.test/zst") == (200, b"hello", True)
+    assert bodies(index, warc, "http://h.test/plain") == (None, b"hello", True)
+    assert bodies(index, warc, "http://h.test/arc") == (200, b"hello", True)
+    index.close()
