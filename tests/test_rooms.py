@@ -38,6 +38,7 @@ DOORS: dict[str, set[str]] = {
     "httpx": {"net/transport"},
     "isal": {
         "core/decoding",
+        "stores/packings",
         "stores/unpacking",
         "stores/warc",
         "stores/warcfile",
@@ -57,7 +58,7 @@ DOORS: dict[str, set[str]] = {
     "trio": {"net", "stages", "cli/frontier", "cli/fetch", "cli/seed"},  # cli: trio.run
     "warcio": {"stores/warcread"},
     "xxhash": {"core/urls", "core/pages/simhash"},
-    "zstandard": {"core/decoding", "stores/unpacking", "stores/frames", "stores/crawllog", "stages/where"},
+    "zstandard": {"core/decoding", "stores/packings", "stores/unpacking", "stores/frames", "stores/crawllog", "stages/where"},
     "msgspec": {"crawltool"},  # the record library: anywhere
 }
 

@@ -82,7 +82,8 @@ class Command(click.Command):
         """Write the examples as they are typed, and where more is to be read."""
         if self.examples:
             formatter.write("\nExamples:\n" + "\n".join(f"  {line}".rstrip() for line in self.examples.splitlines()) + "\n")
-        formatter.write(f"\nEvery option has a variable CRAWLTOOL_NAME. More: man {ctx.command_path.replace(' ', '-')}\n")
+        page = "-".join(ctx.command_path.split()[:2])  # subcommands stand on their command's page
+        formatter.write(f"\nEvery option has a variable CRAWLTOOL_NAME. More: man {page}\n")
 
 
 class Group(click.Group):

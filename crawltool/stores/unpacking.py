@@ -16,19 +16,25 @@ import zstandard
 from isal import igzip_lib
 
 from crawltool import limits
-from crawltool.core import lz4, warcformat
+from crawltool.core import lz4
+from crawltool.stores.packings import (
+    ZSTD_MAGIC,
+    InflateError,
+    ZstdError,
+    gzip_follows,
+    is_skippable,
+    lz4_follows,
+    next_member,
+    zstd_follows,
+)
 
-GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # the skippable frame that holds a dictionary, at the start of a file
 _PIECE = 64 * limits.KIB
 _FINE = 64  # bytes of output at a time, to save what comes before a broken place
 _TRIED = 4 * limits.KIB  # of a place where a member may begin
-_GZIP_HEAD = 10
 _DICTIONARY_PIECES = limits.ZSTD_DICTIONARY_BYTES_MAX // limits.MIB
-ZstdError = zstandard.ZstdError
 Dictionary = zstandard.ZstdCompressionDict
 _ZSTD_HEAD_MAX, _BLOCK_RLE, _BLOCK_RESERVED = 18, 1, 3
-InflateError: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # the stub calls the class an instance
 
 
 class Segment(NamedTuple):
@@ -50,29 +56,19 @@ class Broken(NamedTuple):
 Part = Segment | Broken
 
 
-def kind_of(descriptor: int) -> str:
-    """Tell how a file is packed, by its first bytes: gzip, zstd, lz4 or plain."""
-    head = os.pread(descriptor, 4, 0)
-    if head.startswith(GZIP_MAGIC[:2]):
-        return "gzip"
-    if head == lz4.MAGIC:
-        return "lz4"
-    return "zstd" if head == ZSTD_MAGIC or _is_skippable(head) else "plain"
-
-
 def segments(descriptor: int, kind: str, start: int = 0) -> Iterator[Part]:
     """Unpack a file of a kind from a member's first byte on. Raises OSError."""
     if kind == "gzip":
-        return _members(descriptor, start, _gzip_member, _gzip_follows)
+        return _members(descriptor, start, _gzip_member, gzip_follows)
     if kind == "zstd":
         dictionary = zstd_dictionary(descriptor)
 
         def frame(descriptor: int, offset: int) -> Iterator[Segment | int]:
             return _zstd_frame(descriptor, offset, dictionary)
 
-        return _members(descriptor, start, frame, _zstd_follows)
+        return _members(descriptor, start, frame, zstd_follows)
     if kind == "lz4":
-        return _members(descriptor, start, _lz4_frame, _lz4_follows)
+        return _members(descriptor, start, _lz4_frame, lz4_follows)
     return _plain(descriptor, start)
 
 
@@ -101,7 +97,7 @@ def _members(
                 else:
                     yield part
         except _Damage as damage:
-            behind = _next_member(descriptor, offset + 1, follows)
+            behind = next_member(descriptor, offset + 1, follows)
             yield Broken(offset, behind - offset, str(damage))
             offset = behind
 
@@ -175,7 +171,7 @@ def _unpacker(dictionary: Dictionary | None) -> zstandard.ZstdDecompressor:
 def _zstd_frame(descriptor: int, offset: int, dictionary: Dictionary | None) -> Iterator[Segment | int]:
     """Unpack one frame, or pass a skippable one by. Raises _Damage."""
     head = os.pread(descriptor, _ZSTD_HEAD_MAX, offset)
-    if _is_skippable(head[:4]) and len(head) >= 8:
+    if is_skippable(head[:4]) and len(head) >= 8:
         after = offset + 8 + int.from_bytes(head[4:8], "little")
         if after > os.fstat(descriptor).st_size:
             raise _Damage("torn: the file ends inside a skippable frame")
@@ -249,52 +245,3 @@ class _Window:
         data = os.pread(self._descriptor, min(size if size >= 0 else _PIECE, self._end - self._at), self._at)
         self._at += len(data)
         return data
-
-
-def _next_member(descriptor: int, position: int, follows: Callable[[int, int], bool]) -> int:
-    """Find where a member begins behind damage; the end of the file when there is none."""
-    while piece := os.pread(descriptor, _PIECE, position):
-        for magic in (GZIP_MAGIC, ZSTD_MAGIC, lz4.MAGIC):
-            at = piece.find(magic)
-            while at >= 0:
-                if follows(descriptor, position + at):
-                    return position + at
-                at = piece.find(magic, at + 1)
-        if len(piece) < _PIECE:
-            break
-        position += _PIECE - len(ZSTD_MAGIC) + 1
-    return os.fstat(descriptor).st_size
-
-
-def _gzip_follows(descriptor: int, offset: int) -> bool:
-    """Tell whether a gzip member begins here, and a record in it."""
-    head = os.pread(descriptor, _TRIED, offset)
-    if not head.startswith(GZIP_MAGIC) or len(head) <= _GZIP_HEAD or head[3] & 0xE0:  # RFC 1952: reserved flags are 0
-        return False
-    try:
-        return is_start(igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP).decompress(head, 512))
-    except InflateError:
-        return False
-
-
-def _zstd_follows(descriptor: int, offset: int) -> bool:
-    """Tell whether a zstd frame begins here that has a plausible header; its data is proved by unpacking."""
-    head = os.pread(descriptor, _ZSTD_HEAD_MAX, offset)
-    try:
-        return head.startswith(ZSTD_MAGIC) and zstandard.get_frame_parameters(head).window_size <= limits.ZSTD_WINDOW_BYTES_MAX
-    except ZstdError:
-        return False
-
-
-def _lz4_follows(descriptor: int, offset: int) -> bool:
-    return os.pread(descriptor, 4, offset) == lz4.MAGIC
-
-
-def is_start(data: bytes) -> bool:
-    """Tell whether unpacked bytes look like the beginning of a record, of WARC or ARC."""
-    return warcformat.is_warc(data) or data.startswith((b"http://", b"https://", b"filedesc:", b"dns:"))
-
-
-def _is_skippable(magic: bytes) -> bool:
-    """RFC 8878 section 3.1.2: 0x184D2A50 to 0x184D2A5F."""
-    return len(magic) == 4 and magic[1:] == b"\x2a\x4d\x18" and magic[0] & 0xF0 == 0x50

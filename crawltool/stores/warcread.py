@@ -21,7 +21,8 @@ from crawltool import limits
 from crawltool.core import lz4
 from crawltool.core.warcparts import StoredRecord, parse_record
 from crawltool.records import Locator
-from crawltool.stores import unpacking
+from crawltool.stores import packings, unpacking
+from crawltool.stores.warcwalk import walk
 
 __all__ = ["Found", "Locator", "StoredRecord", "Unreadable", "parse_record", "read", "read_member", "records", "unpacked"]
 
@@ -48,7 +49,7 @@ class Found:
 def read(directory: Path | str, locator: Locator, limit: int = limits.WARC_RECORD_BYTES_MAX) -> StoredRecord:
     """Read the record a locator names, its first `limit` unpacked bytes. Raises Unreadable."""
     data = read_member(directory, locator)
-    if data.startswith(unpacking.GZIP_MAGIC):
+    if data.startswith(packings.GZIP_MAGIC):
         record = _first_bytes(data, locator, limit)
     else:
         record = b"".join(_bounded(_other(directory, locator, data), limit))
@@ -84,7 +85,7 @@ def read_member(directory: Path | str, locator: Locator) -> bytes:
 def unpacked(directory: Path | str, locator: Locator) -> Iterator[bytes]:
     """Give one whole record as it was before packing, piece by piece. Raises Unreadable."""
     data = read_member(directory, locator)
-    if not data.startswith(unpacking.GZIP_MAGIC):
+    if not data.startswith(packings.GZIP_MAGIC):
         yield from _other(directory, locator, data)
         return
     inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
@@ -106,14 +107,14 @@ def _other(directory: Path | str, locator: Locator, data: bytes) -> Iterator[byt
         except lz4.BadFrame as error:
             raise Unreadable(f"{locator.file}:{locator.offset}: {error}") from None
         return
-    if not data.startswith(unpacking.ZSTD_MAGIC):
-        if not unpacking.is_start(data):
+    if not data.startswith(packings.ZSTD_MAGIC):
+        if not packings.is_start(data):
             raise Unreadable(f"{locator.file}:{locator.offset}: no record is there")
         yield data
         return
     try:
         yield from unpacking.unzstd(data, _open_files.dictionary(str(directory), locator.file))
-    except unpacking.ZstdError as error:
+    except packings.ZstdError as error:
         raise Unreadable(f"{locator.file}:{locator.offset}: not zstd frames ({error})") from None
 
 
@@ -127,11 +128,14 @@ def _bounded(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
 
 
 def records(path: Path | str, start: int = 0, limit: int = limits.WARC_RECORD_BYTES_MAX) -> Iterator[Found]:
-    """Walk a .warc.gz from a member's first byte on; damaged stretches come as Found with `damage`.
+    """Walk an archive from a record's first byte on; damaged stretches come as Found with `damage`.
 
     Whole records only: the torn tail of a file that is being written is damage of the moment. Raises OSError.
     """
     with Path(path).open("rb", buffering=0) as file:
+        if packings.kind_of(file.fileno()) == "zstd":
+            yield from _walked(path, start, limit)
+            return
         offset = start
         while True:
             found = _member_at(file.fileno(), offset, limit)
@@ -139,6 +143,17 @@ def records(path: Path | str, start: int = 0, limit: int = limits.WARC_RECORD_BY
                 return
             yield found
             offset += found.length
+
+
+def _walked(path: Path | str, start: int, limit: int) -> Iterator[Found]:
+    """Do the same where records are not gzip members. A torn record is part of the damage that tore it."""
+    for piece in walk(path, start):
+        block = b"".join(_bounded(piece.chunks(), limit))
+        piece.close()
+        if piece.head is not None and piece.is_whole and piece.length:
+            yield Found(piece.offset, piece.length, parse_record(piece.raw_head + block))
+        elif piece.length:
+            yield Found(piece.offset, piece.length, None, "; ".join(text for _, text in piece.troubles))
 
 
 def _member_at(descriptor: int, offset: int, limit: int) -> Found | None:

@@ -12,7 +12,7 @@ from collections import deque
 
 from crawltool import limits
 from crawltool.core import warcformat
-from crawltool.stores import unpacking
+from crawltool.stores import packings, unpacking
 from crawltool.stores.unpacking import Broken, Segment
 
 PEEK = 2 * limits.KIB
@@ -24,14 +24,10 @@ NEXT = re.compile(rb"\nWARC/[0-9]\.[0-9]+[ \t]*\r?\n", re.IGNORECASE)  # where a
 class Stream:
     """Unpacked bytes with their places, with a look ahead."""
 
-    def __init__(self, descriptor: int, kind: str) -> None:
-        self.descriptor, self.is_plain, self._kind = descriptor, kind == "plain", kind
+    def __init__(self, descriptor: int, kind: str, start: int = 0) -> None:
+        self.descriptor, self.is_plain = descriptor, kind == "plain"
         self.size = os.fstat(descriptor).st_size
-        self.jump(0)
-
-    def jump(self, offset: int) -> None:
-        """Go to a place of the file where a member begins (plain: any place)."""
-        self._parts = unpacking.segments(self.descriptor, self._kind, offset)
+        self._parts = unpacking.segments(descriptor, kind, start)
         self._queue: deque[Segment] = deque()
         self._at = self.inner = 0  # in the first segment; in its member
         self.broken: Broken | None = None  # comes after the queue
@@ -69,7 +65,7 @@ class Stream:
         if not self._queue and not self._fill():
             return b""
         part = self._queue[0]
-        if of_record and part.begins and not self._at and unpacking.is_start(self.peek(16)) and self._is_record():
+        if of_record and part.begins and not self._at and packings.is_start(self.peek(16)) and self._is_record():
             return b""
         data = part.data[self._at : self._at + size]
         self._at += len(data)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from crawltool import limits
 from crawltool.core import warcformat
 from crawltool.core.warcformat import RecordHead
-from crawltool.stores import unpacking
+from crawltool.stores import packings
 from crawltool.stores.warcstream import NEWLINES, NEXT, PATTERN_BYTES, PEEK, Stream
 
 _CHUNK = 64 * limits.KIB
@@ -89,13 +89,15 @@ class Piece:
             self.troubles.append(Trouble(code, f"{ends} line ends after the block, not {wanted}"))
 
 
-def walk(path: Path | str) -> Iterator[Piece]:
-    """Give every record of a file and every piece of damage, in order. Each is closed when the next is asked for.
+def walk(path: Path | str, start: int = 0) -> Iterator[Piece]:
+    """Give every record of a file and every piece of damage, in order, from a record's first byte on.
+
+    Each is closed when the next is asked for.
 
     Raises OSError; a file of another kind is one piece of damage.
     """
     with Path(path).open("rb", buffering=0) as file:
-        stream = Stream(file.fileno(), unpacking.kind_of(file.fileno()))
+        stream = Stream(file.fileno(), packings.kind_of(file.fileno()), start)
         stream.skip_newlines()
         while (piece := _next(stream)) is not None:
             yield piece

@@ -186,3 +186,22 @@ def test_a_zstd_bomb_is_cut_at_the_limit(tmp_path: Path) -> None:
     record = warcread.read(tmp_path, Locator(file="a.warc.zst", offset=0, length=len(bomb)), limit=limits.MIB)
     assert record.cut and len(record.body) < limits.MIB and tracemalloc.get_traced_memory()[1] < 16 * limits.MIB
     tracemalloc.stop()
+
+
+def test_a_zstd_file_is_walked_like_a_gzip_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.zst.open"
+    frames = [
+        zstandard.ZstdCompressor(write_checksum=True).compress(
+            f"WARC/1.1\r\nWARC-Record-ID: <urn:uuid:{n}>\r\nContent-Length: 1000\r\n\r\n".encode()
+            + os.urandom(1000)
+            + b"\r\n\r\n"
+        )
+        for n in range(3)
+    ]
+    whole = b"".join(frames)
+    for cut in range(0, len(frames[2]), 97):
+        path.write_bytes(whole[: len(whole) - cut])
+        items = found(path)
+        assert sum(item.length for item in items) == path.stat().st_size, "every byte belongs to a record or to damage"
+        assert [item.record is not None for item in items] == [True, True, not cut]
+        assert [item.offset for item in warcread.records(path, len(frames[0]))] == [item.offset for item in items[1:]]

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawltool import limits
-from crawltool.stores import unpacking, warcfile, warcwalk
+from crawltool.stores import packings, unpacking, warcfile, warcwalk
 from crawltool.stores.warcwalk import walk
 
 
@@ -76,6 +76,15 @@ def test_damage_in_a_member_costs_that_member_only(path: Path, packing: str) -> 
     ids, wrong = read(path)
     assert {"0", "1", "3", "4"} <= set(ids)
     assert (len(members[0]) + len(members[1]), len(hurt), "broken") in wrong
+
+
+@pytest.mark.parametrize("junk", [b"\0\0\0", b"\r\n\r\n", b"\0" * 100_000, b"WARC", packings.GZIP_MAGIC + b"no"])
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_broken_beginning_does_not_hide_the_rest(path: Path, packing: str, junk: bytes) -> None:
+    members = [PACKINGS[packing](record(n)) for n in range(4)]
+    for lost in (0, 8):
+        path.write_bytes(junk + members[0][lost:] + b"".join(members[1:]))
+        assert read(path)[0][-3:] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
@@ -186,9 +195,7 @@ def test_no_bytes_make_it_raise_or_lose_its_place(tmp_path: Path, data: st.DataO
     good = bytearray(b"".join(PACKINGS[packing](record(n, b"x" * 40)) for n in range(3)))
     for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(good)))
-        junk = data.draw(
-            st.one_of(st.binary(max_size=20), st.sampled_from([b"\r\n", b"WARC/1.1\r\n", unpacking.GZIP_MAGIC, b""]))
-        )
+        junk = data.draw(st.one_of(st.binary(max_size=20), st.sampled_from([b"\r\n", b"WARC/1.1\r\n", packings.GZIP_MAGIC, b""])))
         good[at : at + data.draw(st.integers(0, 12))] = junk
     path = tmp_path / "junk"
     path.write_bytes(good)
