@@ -2,6 +2,7 @@
 # make test    everything but bench and long simulations     make check   the quick part: lint, types, rooms, manual
 # make man     write man/ from the command line's own words  make sim SEED=7, make bench
 # make crash KILLS=1000 kills crawls at random moments       make bench-frontier URLS=1M,10M
+# make fuzz MINUTES=60 throws mutated answers at fetch
 #
 # Needs Python >= 3.11 and a package index. All that is installed goes into .venv.
 
@@ -14,9 +15,10 @@ SEED ?=
 SEEDS ?= 200
 JOBS ?= 2
 KILLS ?= 100
+MINUTES ?= 60
 URLS ?= 1M
 
-.PHONY: demo test check man check-man bench bench-frontier realsites sim crash clean
+.PHONY: demo test check man check-man bench bench-frontier realsites sim crash fuzz clean
 .DEFAULT_GOAL = test
 
 # One stamp for each set of packages: a changed pyproject.toml installs again.
@@ -62,6 +64,9 @@ sim: $(VENV)/.test
 
 crash: $(VENV)/.test
 	$(BIN)/python -m tests.crash --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz.responses --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 realsites: $(VENV)/.test
 	$(BIN)/python -m tests.e2e.realsites $(if $(TRUTH),--truth '$(TRUTH)')

@@ -88,7 +88,7 @@ def _split_http(record: StoredRecord, block: bytes) -> None:
     record.http_head, record.body = block[:begin], block[begin:]
     first, *lines = _text(block[:end]).replace("\r\n", "\n").split("\n")
     words = first.split(None, 2)
-    if len(words) > 1 and words[0].startswith("HTTP/") and words[1].isdecimal():
+    if len(words) > 1 and words[0][:5].upper() == "HTTP/" and words[1].isdecimal():
         record.http_status = int(words[1])
     for line in lines:
         if line[:1] in (" ", "\t") and record.http_headers:  # obsolete folding, RFC 9112 section 5.2

@@ -37,9 +37,11 @@ def why_no_answer(code: int, message: str, number: int, is_asked: bool, scheme: 
     if code in LOST_CONNECTION:
         is_handshake = scheme == "https" and not is_asked  # connected, but lost before the request could be sent
         return "tls_error" if is_handshake else "unreachable", one_line(message)
-    return "malformed", one_line(message)
+    return "malformed", one_line(message) or f"error {code} of libcurl"  # a line beyond its own limit ends without words
 
 
 def one_line(message: str) -> str:
-    """Make a message fit a record: one line, bounded."""
+    """Make a message fit a record: one line, bounded, and text whatever bytes of the answer it quotes."""
+    if not message.isascii():  # pycurl hands odd bytes through as surrogates, which no record can hold
+        message = message.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return " ".join(message.split())[:REASON_CHARS_MAX]

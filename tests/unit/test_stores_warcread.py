@@ -48,6 +48,13 @@ def test_a_header_with_bare_line_feeds_is_split_from_its_body(archive: Archive) 
     archive.close()
 
 
+@pytest.mark.parametrize("line", [b"http/1.1\t429\tBusy", b"HTTP/1.1  429", b"Http/1.1 429 x"])
+def test_a_status_line_that_libcurl_takes_is_read_back(archive: Archive, line: bytes) -> None:
+    [stored] = archive.writer.store([capture("http://h.test/p", b"x", head=line + b"\r\nX-A: 1\r\n\r\n", status=429)])
+    assert warcread.read(archive.directory, stored.warc).http_status == 429
+    archive.close()
+
+
 def test_reading_stops_at_its_limit_and_says_so(archive: Archive) -> None:
     [stored] = archive.writer.store([capture("http://h.test/p", b"x" * 1_000_000)])
     record = warcread.read(archive.directory, stored.warc, limit=10_000)
