@@ -91,9 +91,10 @@ def _split_http(record: StoredRecord, block: bytes) -> None:
     if len(words) > 1 and words[0][:5].upper() == "HTTP/" and words[1].isdecimal():
         record.http_status = int(words[1])
     for line in lines:
-        if line[:1] in (" ", "\t") and record.http_headers:  # obsolete folding, RFC 9112 section 5.2
-            name, value = record.http_headers[-1]
-            record.http_headers[-1] = (name, f"{value} {line.strip()}")
+        if line[:1] in (" ", "\t"):  # obsolete folding, RFC 9112 section 5.2
+            if record.http_headers:  # else it continues the status line: no field, as for libcurl
+                name, value = record.http_headers[-1]
+                record.http_headers[-1] = (name, f"{value} {line.strip()}")
         else:
             name, _, value = line.partition(":")
             record.http_headers.append((name.strip(), value.strip()))

@@ -24,7 +24,8 @@ END = b"\r\n\r\n"  # after every block
 # Ten bits at a time: base64.b32encode takes 5 µs, four of them in each capture.
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _TWO_LETTERS = [first + second for first in _LETTERS for second in _LETTERS]
-_FRAMING = re.compile(rb"^(transfer-encoding|content-length)([ \t]*:)[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+# A line that begins with a blank is a field for some readers when it is the first (libcurl skips it there, and unfolds others).
+_FRAMING = re.compile(rb"^([ \t]*)(transfer-encoding|content-length)([ \t]*:)[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _NOT_IN_URI = re.compile(r"[\x00-\x20<>\x7f]")
 _NOT_IN_FIELD = re.compile(r"[\x00-\x1f\x7f]+")
 _DIGEST = re.compile(r"[a-z0-9-]{2,20}:[A-Za-z0-9+/=_-]{16,140}")
@@ -93,14 +94,14 @@ def http_head(received: bytes, status: int | None, body_bytes: int, truncated: b
     truncated body, which tells how much is missing.
     """
     head = received.rstrip(b"\r\n") + END
-    found: list[tuple[bytes, bytes, bytes]] = _FRAMING.findall(head)
+    found: list[tuple[bytes, bytes, bytes, bytes]] = _FRAMING.findall(head)
     if not found or status == 304:
         return head
-    coded = any(name.lower() == b"transfer-encoding" for name, _, _ in found)
-    lengths = [value.strip() for name, _, value in found if name.lower() == b"content-length"]
+    coded = any(name.lower() == b"transfer-encoding" for _, name, _, _ in found)
+    lengths = [value.strip() for _, name, _, value in found if name.lower() == b"content-length"]
     if not coded and (truncated or all(value == b"%d" % body_bytes for value in lengths)):
         return head
-    return _FRAMING.sub(rb"X-Crawler-\1\2 \3", head)[:-2] + b"Content-Length: %d\r\n\r\n" % body_bytes
+    return _FRAMING.sub(rb"\1X-Crawler-\2\3 \4", head)[:-2] + b"Content-Length: %d\r\n\r\n" % body_bytes
 
 
 def warcinfo(record_id: str, date: str, filename: str, fields: Mapping[str, str]) -> bytes:

@@ -55,6 +55,21 @@ def test_a_status_line_that_libcurl_takes_is_read_back(archive: Archive, line: b
     archive.close()
 
 
+def test_a_first_field_that_begins_with_a_blank_is_none_and_frames_nothing(archive: Archive) -> None:
+    head, body = (
+        b"HTTP/1.1 200 OK\r\n\tTransfer-Encoding: chunked\r\n Content-Length: 9\r\nX-A: 1\r\n\r\n",
+        b"3\r\nabc\r\n0\r\n\r\n",
+    )
+    [stored] = archive.writer.store([capture("http://h.test/p", body, head=head)])
+    record = warcread.read(archive.directory, stored.warc)
+    assert record.body == body, "libcurl took it as it came, so the archive must give it so"
+    assert record.http_headers == [("X-A", "1"), ("Content-Length", str(len(body)))]
+    assert (
+        b"\n\tX-Crawler-Transfer-Encoding: chunked" in record.http_head and b"\n X-Crawler-Content-Length: 9" in record.http_head
+    )
+    archive.close()
+
+
 def test_reading_stops_at_its_limit_and_says_so(archive: Archive) -> None:
     [stored] = archive.writer.store([capture("http://h.test/p", b"x" * 1_000_000)])
     record = warcread.read(archive.directory, stored.warc, limit=10_000)
