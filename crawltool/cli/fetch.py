@@ -13,6 +13,7 @@ from crawltool.cli.command import Command
 from crawltool.cli.options import use
 from crawltool.cli.voice import Voice
 from crawltool.cli.warcverify import archives
+from crawltool.core.identity import Identity
 from crawltool.core.robotstoken import token_of
 from crawltool.errors import Misuse
 
@@ -29,6 +30,7 @@ EXAMPLES = """
 crawltool frontier -C site.crawl --until-idle < loop | crawltool fetch -C site.crawl | crawltool parse -C site.crawl > loop
 crawltool fetch -C site.crawl -i spool:targets -o spool:outcomes --concurrency 200
 crawltool crawl -C again.crawl --from-warc site.crawl/warc --delay 0 https://example.org/
+crawltool fetch --identity public_html/crawler --contact https://example.org/crawler/bot.html
 crawltool fetch -C own.crawl --resolve 'www.example.org:443:127.0.0.1:8443' < targets.jsonl
 """
 NOTES = """
@@ -42,11 +44,24 @@ must stay where they are), and outcomes name the original records. No host, name
 needed; --delay 0 lets it run as fast as it can. A URL that is not in the archive is a `client_error` with the reason `not in
 the archive`, a robots.txt that is not there means that there are no rules, and a host of which nothing is there is a
 `dns_failure`. What lies in one gzip member together with other records cannot be reached: crawltool warc repair helps.
+
+--identity OUT fetches nothing. It writes OUT/bot.html, which tells those who find the crawler in their logs who asks, how to
+reach you, how fast it goes and how to block it, and OUT/ip-ranges.json with the public addresses that requests leave from;
+then it looks up the name of each of these addresses and says whether that name leads back to it, which is how a site knows
+that it was you. Publish both files, and name the page as --contact.
 """
 EVERYWHERE = ("0.0.0.0/0", "::/0")
 
 
 @click.command("fetch", cls=Command, help=DESCRIPTION, examples=EXAMPLES, notes=NOTES)
+@click.option(
+    "--identity",
+    "identity_folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="OUT",
+    envvar="CRAWLTOOL_IDENTITY",
+    help="Fetch nothing; write the crawler's page and its addresses into this folder, and check their names.",
+)
 @use(
     "directory",
     "identity",
@@ -68,12 +83,18 @@ EVERYWHERE = ("0.0.0.0/0", "::/0")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Fetch."""
+    voice = ctx.ensure_object(Voice)
+    warn_of_two_names(voice, product_of(given), given["robots_token"])
+    if given["identity_folder"] is not None:
+        from crawltool.cli import fetchidentity  # start-up time
+
+        identity = Identity(product_of(given), given["contact"], given["robots_token"])
+        fetchidentity.write(given["identity_folder"], identity, ctx.meta["crawltool.policy"], voice)
+        return
     import trio  # start-up time
 
     from crawltool.stages import fetch, fetchreplay
 
-    voice = ctx.ensure_object(Voice)
-    warn_of_two_names(voice, product_of(given), given["robots_token"])
     settings = settings_of(given)
     run = fetchreplay.run if settings.from_warc else fetch.run
     stage = trio.run(run, settings, lambda text: voice.say(text, "warning"))
