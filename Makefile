@@ -32,6 +32,10 @@ $(VENV)/.test: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ $(VENV)/.run
 
+$(VENV)/.bench: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	@touch $@
+
 # pywb pins other versions of our dependencies, so it gets a place of its own. Without it, its test skips.
 .venv-pywb/.done:
 	@test -x .venv-pywb/bin/pip || $(PYTHON) -m venv .venv-pywb
@@ -71,8 +75,11 @@ fuzz: $(VENV)/.test
 realsites: $(VENV)/.test
 	$(BIN)/python -m tests.e2e.realsites $(if $(TRUTH),--truth '$(TRUTH)')
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.fetch
+	$(BIN)/python -m tests.bench.fetch --kb 40 --tls
+	$(BIN)/python -m tests.bench.fetch --kb 100 --in-flight 5000 --peers ''
 
 bench-frontier: $(VENV)/.test
 	$(BIN)/python -m tests.bench.frontier --urls $(URLS) --pin --progress

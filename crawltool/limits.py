@@ -83,6 +83,7 @@ HEADER_BYTES_MAX = 256 * KIB  # response header block
 BODY_IN_MEMORY_BYTES = 256 * KIB  # more goes to an unlinked temporary file
 BODY_MEMORY_BYTES = 128 * MIB  # --body-memory: of all bodies together
 SNIFF_BYTES = 4 * KIB  # kept of a skipped type
+TARGETS_AHEAD = 4  # targets that a fetch reads ahead, in --concurrency: what a frontier lets out is half of that
 
 SEGMENT_RECORDS_MAX = 1000  # a spool segment closes at the first of these
 SEGMENT_BYTES_MAX = 4 * MIB

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import trio
 
-from crawltool import records
+from crawltool import limits, records
 from crawltool.core import urls
 from crawltool.core.mediatypes import WantedTypes
 from crawltool.core.urls import Url
@@ -109,6 +109,8 @@ class FetchStage:
         self._run = ""  # of the frontier, as in its leases; '' when there is none
         self._lock: atomic.Lock | None = None
         self._waiting: deque[Target] = deque()
+        self._ahead = limits.TARGETS_AHEAD * settings.concurrency
+        self._fewer = trio.Event()  # no more than that wait
         self._workers = 0
         self._throttle = Throttle(settings.concurrency, say)
         self._room = Room(settings.dir, settings.min_free_bytes, settings.max_rest_s, say)
@@ -155,6 +157,9 @@ class FetchStage:
                     self._take(batch)
                     await self._pass_on()
                 batch.done()
+                while len(self._waiting) > self._ahead:
+                    self._fewer = trio.Event()  # the rest is left to the pipe, or to another fetch of the spool
+                    await self._fewer.wait()
 
     def _take(self, batch: Batch) -> None:
         for number, line in enumerate(batch.lines, batch.first):
@@ -232,7 +237,10 @@ class FetchStage:
                 elif self._is_behind():
                     await self._stored.wait()
                 else:
-                    await self._ask(self._waiting.popleft())
+                    target = self._waiting.popleft()
+                    if len(self._waiting) == self._ahead:
+                        self._fewer.set()
+                    await self._ask(target)
         finally:
             self._workers -= 1
 
@@ -360,6 +368,7 @@ class FetchStage:
         if self._room.is_paused:
             late = [target for target in self._waiting if self._is_too_late(target)]
             self._waiting = deque(target for target in self._waiting if not self._is_too_late(target))
+            self._fewer.set()
             for target in late:
                 self._finish(_Finished(asking.returned(target, TOO_LATE)))
         self._news.set()
@@ -373,6 +382,7 @@ class FetchStage:
         self._is_ending = True
         while self._waiting:
             self._finish(_Finished(asking.returned(self._waiting.popleft(), reason)))
+        self._fewer.set()
 
     async def _publish(self, lines: list[bytes]) -> None:
         try:

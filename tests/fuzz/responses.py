@@ -201,7 +201,8 @@ class Round:
         head = warcread.read(self.folder / "warc", stored.warc)
         self._claim(head.http_status == outcome.status, f"status {head.http_status} read back, {outcome.status} told", number)
         self._claim(outcome.body_bytes == len(body), "body_bytes is the length", number)
-        if b"transfer-encoding" not in capture.response_header_bytes.lower():
+        # On a kept connection the junk behind one answer may come late and be taken for the next: HTTP/1.1 cannot tell.
+        if self.rests[number] and b"transfer-encoding" not in capture.response_header_bytes.lower():
             self._claim(body in self.answers[number].data, "the body is not what was sent", number)
 
     def _number(self, url: str) -> int:

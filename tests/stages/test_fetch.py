@@ -316,6 +316,24 @@ def test_a_signal_stores_what_a_full_disk_held_back(tmp_path: Path, monkeypatch:
         run(tmp_path, test, min_free_bytes=1000)
 
 
+def test_no_more_is_read_ahead_than_a_few_times_the_concurrency(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bench.stage().run)
+            for number in range(60):
+                bench.source.give(bench.target("/slow", f"1-{number}"))
+            await bench.server.has_slow.wait()
+            await trio.testing.wait_all_tasks_blocked()
+            assert bench.source.done <= 2 + 2 * limits.TARGETS_AHEAD + 1, (
+                "the rest is left to others, and to memory that is not ours"
+            )
+            bench.server.gate.set()
+            bench.source.close()
+        assert len(bench.sink.outcomes()) == 60 and len(bench.server.asked) == 60
+
+    run(tmp_path, test, concurrency=2)
+
+
 def test_other_lines_pass_byte_for_byte_and_in_order(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         lines = [
